@@ -1,5 +1,8 @@
 import type { MmmqError } from './mmmq.error.js';
 
+/** The Nest token of the application's {@link Engine}. It stands beside the port so that an engine need not know who uses it. */
+export const ENGINE = Symbol('mmmq.engine');
+
 /**
  * The engine port: what keeps the messages. Publishing and dispatching speak to it and to nothing below it, so that segment files
  * today and another log tomorrow can stand behind the same broker. Nothing in the verbs assumes one process or one machine.

@@ -1,0 +1,70 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type HttpServer, Inject, Injectable, type OnModuleInit, RequestMethod } from '@nestjs/common';
+import { ApplicationConfig, HttpAdapterHost } from '@nestjs/core';
+import { ErrorCode, MmmqError } from '../core/index.js';
+import { PublishBodyReader } from './publish-body.reader.js';
+
+export const PUBLISH_PATH = 'messages';
+
+/** `path` as Express gives it: what it routes by, without the query. */
+type RoutedRequest = IncomingMessage & { readonly path: string };
+
+/**
+ * Claims the bodies of publishes before any body parser of the application gets hold of them: a parser would decode, repair and re-spell
+ * what has to be stored byte for byte.
+ *
+ * Nest adds its parsers when the application is initialised, and the routes after them. This provider is made earlier, so a middleware that
+ * it adds to the adapter comes before the parsers. The global prefix may be set later still and is looked up with the first request.
+ */
+@Injectable()
+export class PublishRouteClaim implements OnModuleInit {
+  private path: string | undefined;
+
+  constructor(
+    @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
+    @Inject(ApplicationConfig) private readonly config: ApplicationConfig,
+    @Inject(PublishBodyReader) private readonly bodies: PublishBodyReader,
+  ) {
+    // In a test module the adapter comes after the providers are made; without HTTP it never comes.
+    host.init$.subscribe(() => {
+      if (this.isExpress()) host.httpAdapter.use((...args: [RoutedRequest, ServerResponse, () => void]) => this.handle(...args));
+    });
+  }
+
+  /** @throws {MmmqError} on another platform than Express */
+  onModuleInit(): void {
+    if (this.host.httpAdapter === undefined || this.isExpress()) return;
+    throw new MmmqError(
+      ErrorCode.INVALID_SETTINGS,
+      `BrokerModule reads publishes on Express only, and this application runs on ${this.host.httpAdapter.getType()}: create it with @nestjs/platform-express`,
+    );
+  }
+
+  private isExpress(): boolean {
+    return this.host.httpAdapter.getType() === 'express';
+  }
+
+  private handle(request: RoutedRequest, response: ServerResponse, next: () => void): void {
+    if (request.method === 'POST' && this.isPublishPath(request.path)) this.bodies.claim(request, response, next);
+    else next();
+  }
+
+  private isPublishPath(path: string): boolean {
+    const adapter: HttpServer = this.host.httpAdapter;
+    const { caseSensitive = false, ignoreTrailingSlash = true } = adapter.getRouteMatchingOptions?.() ?? {};
+    const slashless = ignoreTrailingSlash && path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+    this.path ??= this.publishPath();
+    return slashless === this.path || (!caseSensitive && slashless.toLowerCase() === this.path.toLowerCase());
+  }
+
+  private publishPath(): string {
+    const isExcluded = this.config
+      .getGlobalPrefixOptions()
+      .exclude?.some(
+        ({ requestMethod, pathRegex }) =>
+          (requestMethod === RequestMethod.POST || requestMethod === RequestMethod.ALL) && pathRegex.test(`/${PUBLISH_PATH}`),
+      );
+    const prefix = isExcluded ? [] : this.config.getGlobalPrefix().split('/');
+    return `/${[...prefix, PUBLISH_PATH].filter((word) => word !== '').join('/')}`;
+  }
+}

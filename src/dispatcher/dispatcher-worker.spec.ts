@@ -1,0 +1,507 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { Logger, type LoggerService } from '@nestjs/common';
+import { ManualClock } from '../../test/support/manual-clock.js';
+import { MemoryEngine, type MemoryTopicLog } from '../../test/support/memory-engine.js';
+import { ack, answer, nack, silence, status, TestConsumer, type TestAnswer } from '../../test/support/test-consumer.js';
+import { until } from '../../test/support/until.js';
+import type { Message } from '../message/index.js';
+import { UndiciConsumerClient, type ConsumerClient } from './consumer-client/index.js';
+import { DispatcherWorker, type WorkerOptions } from './dispatcher-worker.js';
+import { WorkerState } from './dispatcher-worker.state.js';
+
+const NAME = 'order-dispatcher';
+
+describe('DispatcherWorker', () => {
+  let engine: MemoryEngine;
+  let log: MemoryTopicLog;
+  let clock: ManualClock;
+  let logged: string[];
+  let deadLetters: Message[];
+  let deadLetterFailures: number;
+  let random: number;
+  let consumers: TestConsumer[];
+  let workers: DispatcherWorker[];
+  let client: ConsumerClient;
+
+  beforeEach(() => {
+    engine = new MemoryEngine();
+    log = engine.withTopic('order.created');
+    clock = new ManualClock();
+    logged = [];
+    deadLetters = [];
+    deadLetterFailures = 0;
+    random = 0;
+    consumers = [];
+    workers = [];
+    client = new UndiciConsumerClient();
+    const keep = (line: unknown): void => void logged.push(String(line));
+    const logger: LoggerService = { log: keep, warn: keep, error: keep, debug: keep };
+    Logger.overrideLogger(logger);
+  });
+
+  afterEach(async () => {
+    await Promise.all(consumers.map((consumer) => consumer.stop()));
+    await Promise.all(workers.map((worker) => worker.stop()));
+    await client.close();
+    jest.restoreAllMocks();
+    Logger.overrideLogger(false);
+  });
+
+  async function consumer(...answers: TestAnswer[]): Promise<TestConsumer> {
+    const started = await TestConsumer.start(...answers);
+    consumers.push(started);
+    return started;
+  }
+
+  function subscribe(target: TestConsumer, options: Partial<WorkerOptions> = {}, topicLog = log): DispatcherWorker {
+    const backoff = { initialMs: 1_000, maxMs: 60_000 };
+    const worker = new DispatcherWorker(
+      { name: NAME, host: target.host, timeoutMs: 10_000, maxResends: 3, backoff, ...options },
+      topicLog,
+      client,
+      {
+        clock,
+        random: () => random,
+        topicQueues: {
+          append: async (message) => {
+            if (deadLetterFailures > 0) {
+              deadLetterFailures -= 1;
+              throw new Error('ENOSPC');
+            }
+            return { topic: message.topic, offset: deadLetters.push(message) - 1 };
+          },
+        },
+      },
+    );
+    workers.push(worker);
+    worker.start();
+    return worker;
+  }
+
+  async function publish(...contents: unknown[]): Promise<void> {
+    await log.append(contents.map((content) => Buffer.from(JSON.stringify({ topic: log.topic, content }))));
+  }
+
+  const state = (worker: DispatcherWorker): string => worker.subscription.state;
+  const idle = (worker: DispatcherWorker): Promise<void> => until(() => state(worker) === WorkerState.IDLE);
+  const committed = (): number | undefined => log.positions.get(NAME);
+
+  /** Lets one wait after the other pass, until the worker has nothing left to do. @returns the waits, in milliseconds */
+  async function passWaitsOf(worker: DispatcherWorker): Promise<number[]> {
+    for (;;) {
+      await until(() => clock.waiting > 0 || state(worker) === WorkerState.IDLE);
+      if (clock.waiting === 0) return clock.asked;
+      clock.advance(clock.asked.at(-1) ?? 0);
+    }
+  }
+
+  describe('delivers', () => {
+    it('what is there in order, and commits each message before it sends the next', async () => {
+      const committedAtReceipt: (number | undefined)[] = [];
+      const target = await consumer((message, response) => {
+        committedAtReceipt.push(committed());
+        ack(message, response);
+      });
+      await publish(...Array.from({ length: 150 }, (_, index) => index));
+      const worker = subscribe(target);
+      await until(() => worker.subscription.counters.delivered === 150);
+      const offsets = Array.from({ length: 150 }, (_, index) => index);
+      expect(target.offsets).toEqual(offsets);
+      expect(committedAtReceipt).toEqual(offsets);
+      expect(committed()).toBe(150);
+    });
+
+    it('the stored bytes to /messages of the host, with headers that say which message this is', async () => {
+      const target = await consumer();
+      await publish({ amount: 1 });
+      await idle(subscribe(target));
+      expect(target.received[0]).toMatchObject({
+        url: '/messages',
+        body: '{"topic":"order.created","content":{"amount":1}}',
+        headers: {
+          'content-type': 'application/json',
+          'mmmq-dispatcher': NAME,
+          'mmmq-topic': 'order.created',
+          'mmmq-offset': '0',
+          'mmmq-attempt': '1',
+        },
+      });
+    });
+
+    it('from the committed offset on', async () => {
+      const target = await consumer();
+      log.positions.set(NAME, 2);
+      await publish('a', 'b', 'c', 'd');
+      await idle(subscribe(target));
+      expect(target.offsets).toEqual([2, 3]);
+    });
+
+    it('what arrives while it is idle, and rests again', async () => {
+      const target = await consumer();
+      const worker = subscribe(target);
+      await idle(worker);
+      expect(worker.subscription.nextOffset).toBe(0);
+      await publish('a');
+      await until(() => worker.subscription.nextOffset === 1);
+      await idle(worker);
+      await publish('b');
+      await until(() => worker.subscription.nextOffset === 2);
+      expect(target.offsets).toEqual([0, 1]);
+    });
+
+    it('what arrives in the middle of a commit or a read, without another arrival to wake it', async () => {
+      const target = await consumer();
+      engine.faults.commit = async () => {
+        if (log.count < 20) await publish('in a commit');
+      };
+      engine.faults.read = async () => {
+        if (log.count < 20) await publish('in a read');
+      };
+      await publish('first');
+      const worker = subscribe(target);
+      await idle(worker);
+      expect(log.count).toBe(20);
+      expect(worker.subscription.nextOffset).toBe(20);
+      expect(target.offsets).toEqual(Array.from({ length: 20 }, (_, index) => index));
+    });
+
+    it('the message that arrives just as the worker goes to rest', async () => {
+      const target = await consumer();
+      const worker = subscribe(target);
+      await idle(worker);
+      for (let count = 1; count <= 30; count += 1) {
+        await publish(count);
+        // The checkpoint moves a step before the worker rests: the next arrival falls into that gap, or beside it.
+        await until(() => committed() === count);
+      }
+      await until(() => worker.subscription.nextOffset === 30);
+      expect(target.offsets).toHaveLength(30);
+    });
+
+    it('a message that another program wrote, even if it is no JSON', async () => {
+      const target = await consumer();
+      await log.append([Buffer.from('not json')]);
+      await idle(subscribe(target));
+      expect(target.received[0]?.body).toBe('not json');
+      expect(committed()).toBe(1);
+    });
+
+    it('to one consumer while another one hangs', async () => {
+      const slow = await consumer(silence);
+      const quick = await consumer();
+      await publish('a', 'b', 'c');
+      const held = subscribe(slow, { name: 'slow' });
+      await idle(subscribe(quick, { name: 'quick' }));
+      expect(quick.offsets).toEqual([0, 1, 2]);
+      expect(slow.offsets.length).toBeLessThanOrEqual(1);
+      expect(held.subscription.nextOffset).toBe(0);
+    });
+  });
+
+  describe('after NACK', () => {
+    it('sends again after 1, 2 and 4 s, then keeps a dead letter, commits and goes on', async () => {
+      const target = await consumer(nack, nack, nack, nack, ack);
+      await publish('poison', 'good');
+      const worker = subscribe(target);
+      expect(await passWaitsOf(worker)).toEqual([1_000, 2_000, 4_000]);
+      expect(target.offsets).toEqual([0, 0, 0, 0, 1]);
+      expect(target.received.map(({ headers }) => headers['mmmq-attempt'])).toEqual(['1', '2', '3', '4', '1']);
+      expect(committed()).toBe(2);
+      expect(deadLetters.map(({ topic }) => topic)).toEqual([`dlq.${NAME}`]);
+      expect(JSON.parse(String(deadLetters[0]?.content))).toEqual({
+        topic: 'order.created',
+        offset: 0,
+        attempts: 4,
+        reason: 'NACK also after 3 resends',
+        answer: { status: 200, body: '{"acknowledgement":"NACK"}' },
+        message: { topic: 'order.created', content: 'poison' },
+      });
+      expect(worker.subscription.counters).toEqual({
+        delivered: 1,
+        deadLettered: 1,
+        passed: 0,
+        skippedCorrupt: 0,
+        nacked: 4,
+        improper: 0,
+      });
+    });
+
+    it('is content with the ACK of a resend', async () => {
+      const target = await consumer(nack, ack);
+      await publish('a');
+      await passWaitsOf(subscribe(target));
+      expect(deadLetters).toEqual([]);
+      expect(committed()).toBe(1);
+    });
+
+    it('keeps a dead letter at once when no resend is allowed', async () => {
+      const target = await consumer(nack, ack);
+      await publish('a', 'b');
+      const worker = subscribe(target, { maxResends: 0 });
+      expect(await passWaitsOf(worker)).toEqual([]);
+      expect(target.offsets).toEqual([0, 1]);
+      expect(deadLetters).toHaveLength(1);
+    });
+
+    it('keeps a dead letter at once, with the reason, when the consumer asks for no resend', async () => {
+      const refusal = '{"acknowledgement":"NACK","retry":false,"reason":"unknown customer"}';
+      const target = await consumer((_message, response) => answer(response, 200, refusal), ack);
+      await publish('a', 'b');
+      expect(await passWaitsOf(subscribe(target))).toEqual([]);
+      expect(target.offsets).toEqual([0, 1]);
+      expect(JSON.parse(String(deadLetters[0]?.content))).toMatchObject({ attempts: 1, reason: 'unknown customer' });
+    });
+
+    it('waits while the dead letter cannot be written: the message is not sent again, the checkpoint stays', async () => {
+      const target = await consumer(nack, ack);
+      await publish('a', 'b');
+      deadLetterFailures = 2;
+      const worker = subscribe(target, { maxResends: 0 });
+      await until(() => clock.waiting === 1);
+      expect(committed()).toBe(0);
+      expect(target.offsets).toEqual([0]);
+      expect(worker.subscription).toMatchObject({
+        state: WorkerState.BACKING_OFF,
+        lastProblem: { reason: 'the dead letter cannot be written (ENOSPC)' },
+      });
+      expect(await passWaitsOf(worker)).toEqual([1_000, 2_000]);
+      expect(target.offsets).toEqual([0, 1]);
+      expect(deadLetters).toHaveLength(1);
+      expect(committed()).toBe(2);
+    });
+
+    it('has the dead letter in place before it commits', async () => {
+      const lettersAtCommit: number[] = [];
+      engine.faults.commit = () => void lettersAtCommit.push(deadLetters.length);
+      const target = await consumer(nack, ack);
+      await publish('a', 'b');
+      await idle(subscribe(target, { maxResends: 0 }));
+      expect(lettersAtCommit).toEqual([1, 1]);
+    });
+
+    it('writes one dead letter even if the commit after it fails', async () => {
+      let failures = 2;
+      engine.faults.commit = () => {
+        if (failures-- > 0) throw new Error('EIO');
+      };
+      const target = await consumer(nack);
+      await publish('a');
+      await passWaitsOf(subscribe(target, { maxResends: 0 }));
+      expect(deadLetters).toHaveLength(1);
+      expect(target.offsets).toEqual([0]);
+    });
+
+    it('leaves a dead letter of a dead letter where it is', async () => {
+      const target = await consumer(nack);
+      const letters = engine.withTopic('dlq.billing', [Buffer.from('{"topic":"dlq.billing","content":{}}')]);
+      const worker = subscribe(target, { maxResends: 1 }, letters);
+      await passWaitsOf(worker);
+      expect(deadLetters).toEqual([]);
+      expect(letters.positions.get(NAME)).toBe(1);
+      expect(worker.subscription.counters).toMatchObject({ passed: 1, deadLettered: 0, nacked: 2 });
+    });
+  });
+
+  describe('without a proper answer', () => {
+    it('backs off 1, 2, 4 … 60 s until a proper answer ends the run, and uses up no resend', async () => {
+      const down = Array.from({ length: 8 }, () => status(503));
+      const target = await consumer(...down, nack, status(500), status(404), nack, ack);
+      await publish('a');
+      const worker = subscribe(target, { maxResends: 2 });
+      const seconds = (await passWaitsOf(worker)).map((ms) => ms / 1_000);
+      expect(seconds).toEqual([1, 2, 4, 8, 16, 32, 60, 60, /* NACK */ 1, /* 500, 404 */ 1, 2, /* NACK */ 2]);
+      expect(deadLetters).toEqual([]);
+      expect(worker.subscription.counters).toMatchObject({ delivered: 1, nacked: 2, improper: 10 });
+      expect(target.received.at(-1)?.headers['mmmq-attempt']).toBe('13');
+    });
+
+    it('waits as long as Retry-After asks, up to the longest wait, and ignores nonsense in it', async () => {
+      const after = (value: string): TestAnswer => status(503, { 'retry-after': value });
+      const target = await consumer(after('30'), after('600'), after('soon'), after('1'), ack);
+      await publish('a');
+      expect(await passWaitsOf(subscribe(target))).toEqual([30_000, 60_000, 4_000, 8_000]);
+    });
+
+    it('adds up to a tenth at random to every wait', async () => {
+      random = 0.5;
+      const target = await consumer(status(503), status(503, { 'retry-after': '30' }), nack, ack);
+      await publish('a');
+      expect(await passWaitsOf(subscribe(target))).toEqual([1_050, 31_500, 1_050]);
+    });
+
+    it('takes a client that throws for a consumer that did not answer', async () => {
+      const target = await consumer();
+      await publish('a');
+      jest.spyOn(client, 'post').mockRejectedValueOnce(new Error('broken interceptor'));
+      const worker = subscribe(target);
+      await passWaitsOf(worker);
+      expect(worker.subscription.counters).toMatchObject({ improper: 1, delivered: 1 });
+    });
+
+    it('says so while the wait grows, and when it is over, not with each attempt', async () => {
+      const target = await consumer(...Array.from({ length: 20 }, () => status(503)), ack);
+      await publish('a');
+      const warn = jest.spyOn(Logger.prototype, 'warn');
+      await passWaitsOf(subscribe(target));
+      expect(warn.mock.calls).toHaveLength(7);
+      expect(warn.mock.calls[1]?.[0]).toContain(
+        'dispatcher order-dispatcher, topic order.created, offset 0: attempt 2: no proper answer',
+      );
+      expect(logged.at(-1)).toContain('attempt 21: the consumer answers properly again');
+    });
+  });
+
+  describe('when the disk fails', () => {
+    it('waits with the next message until the commit succeeds, and sends nothing meanwhile', async () => {
+      let failures = 2;
+      engine.faults.commit = () => {
+        if (failures-- > 0) throw new Error('EIO');
+      };
+      const target = await consumer();
+      await publish('a', 'b');
+      const worker = subscribe(target);
+      await until(() => clock.waiting === 1);
+      expect(worker.subscription).toMatchObject({ state: WorkerState.BACKING_OFF, nextOffset: 0 });
+      expect(await passWaitsOf(worker)).toEqual([1_000, 2_000]);
+      expect(target.offsets).toEqual([0, 1]);
+      expect(committed()).toBe(2);
+    });
+
+    it('tries a read again and skips nothing', async () => {
+      let failures = 3;
+      engine.faults.read = () => {
+        if (failures-- > 0) throw new Error('EIO');
+      };
+      const target = await consumer();
+      await publish('a', 'b');
+      const worker = subscribe(target);
+      expect(await passWaitsOf(worker)).toEqual([1_000, 2_000, 4_000]);
+      expect(target.offsets).toEqual([0, 1]);
+      expect(worker.subscription.counters.skippedCorrupt).toBe(0);
+    });
+
+    it('waits with its first delivery until it has its checkpoint', async () => {
+      jest.spyOn(log, 'committed').mockRejectedValueOnce(new Error('ENOSPC')).mockRejectedValueOnce(new Error('ENOSPC'));
+      const target = await consumer();
+      await publish('a');
+      const worker = subscribe(target);
+      await until(() => clock.waiting === 1);
+      expect(worker.subscription.nextOffset).toBeUndefined();
+      expect(await passWaitsOf(worker)).toEqual([1_000, 2_000]);
+      expect(target.offsets).toEqual([0]);
+    });
+
+    it('skips a corrupt entry with a commit and delivers its neighbours', async () => {
+      await publish('a', 'b', 'c', 'd');
+      log.corrupt.add(1).add(3);
+      const target = await consumer();
+      const worker = subscribe(target);
+      await idle(worker);
+      expect(target.offsets).toEqual([0, 2]);
+      expect(committed()).toBe(4);
+      expect(worker.subscription.counters).toMatchObject({ delivered: 2, skippedCorrupt: 2 });
+      expect(logged).toContainEqual(
+        'dispatcher order-dispatcher, topic order.created, offset 1: corrupt entry skipped (the checksum does not fit)',
+      );
+    });
+
+    it('does not take an answer for another offset as its own', async () => {
+      await publish('a', 'b');
+      jest.spyOn(log, 'read').mockResolvedValueOnce([{ offset: 1, payload: Buffer.from('{}') }]).mockResolvedValueOnce([]);
+      const target = await consumer();
+      expect(await passWaitsOf(subscribe(target))).toEqual([1_000, 2_000]);
+      expect(target.offsets).toEqual([0, 1]);
+    });
+  });
+
+  describe('when stopped', () => {
+    it('ends a wait at once, and leaves the message for the next start', async () => {
+      const target = await consumer(status(503));
+      await publish('a');
+      const worker = subscribe(target);
+      await until(() => clock.waiting === 1);
+      await worker.stop();
+      expect(worker.subscription).toMatchObject({ state: WorkerState.STOPPED, nextOffset: 0 });
+      expect(committed()).toBe(0);
+      expect(target.offsets).toEqual([0]);
+    });
+
+    it('lets the attempt under way finish and commits it, and begins no other', async () => {
+      let finish = (): void => {};
+      const target = await consumer((message, response) => {
+        finish = () => ack(message, response);
+      });
+      await publish('a', 'b');
+      const worker = subscribe(target);
+      await until(() => target.received.length === 1);
+      const stopped = worker.stop();
+      finish();
+      await stopped;
+      expect(worker.subscription).toMatchObject({ state: WorkerState.STOPPED, nextOffset: 1 });
+      expect(committed()).toBe(1);
+      expect(target.offsets).toEqual([0]);
+    });
+
+    it('aborts an attempt that has no answer after 5 s', async () => {
+      const target = await consumer(silence);
+      await publish('a');
+      const worker = subscribe(target);
+      await until(() => target.received.length === 1);
+      const stopped = worker.stop();
+      clock.advance(4_999);
+      expect(state(worker)).toBe(WorkerState.DRAINING);
+      clock.advance(1);
+      await stopped;
+      expect(worker.subscription).toMatchObject({ state: WorkerState.STOPPED, nextOffset: 0, counters: { improper: 0 } });
+      expect(committed()).toBe(0);
+    });
+
+    it('is bounded also with a client that cannot be aborted', async () => {
+      const target = await consumer();
+      await publish('a');
+      let answerNow = (): void => {};
+      const post = jest.spyOn(client, 'post').mockReturnValueOnce(
+        new Promise((resolve) => {
+          answerNow = () => resolve({ kind: 'failure', reason: 'late' });
+        }),
+      );
+      const worker = subscribe(target);
+      await until(() => post.mock.calls.length === 1);
+      const stopped = worker.stop();
+      clock.advance(5_000);
+      await until(() => clock.asked.length === 2);
+      clock.advance(1_000);
+      await stopped;
+      expect(logged.at(-1)).toContain('did not stop in time');
+      answerNow();
+      await until(() => state(worker) === WorkerState.STOPPED);
+    });
+
+    it('hears no arrival any more', async () => {
+      const target = await consumer();
+      const worker = subscribe(target);
+      await idle(worker);
+      await worker.stop();
+      await publish('a');
+      expect(state(worker)).toBe(WorkerState.STOPPED);
+      expect(target.received).toEqual([]);
+    });
+  });
+
+  it('never logs what a message or an answer says', async () => {
+    const secret = 'secret-4711';
+    const refusal = `{"acknowledgement":"NACK","retry":false,"reason":"${secret}"}`;
+    const target = await consumer(
+      (_message, response) => answer(response, 500, secret),
+      (_message, response) => answer(response, 200, secret),
+      (_message, response) => answer(response, 200, `{"acknowledgement":"${secret}"}`),
+      nack,
+      (_message, response) => answer(response, 200, refusal),
+    );
+    await publish(secret);
+    await passWaitsOf(subscribe(target));
+    expect(deadLetters).toHaveLength(1);
+    expect(logged.length).toBeGreaterThan(4);
+    expect(logged.filter((line) => line.includes(secret))).toEqual([]);
+  });
+});

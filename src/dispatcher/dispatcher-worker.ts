@@ -1,0 +1,284 @@
+import { Logger } from '@nestjs/common';
+import { backoffMs, isDeadLetterTopic, type Host, type LogEntry, type ReadLimits } from '../core/index.js';
+import { deadLetterOf, type DeadLetter } from '../message/index.js';
+import type { DispatcherSettings } from '../settings/index.js';
+import type { TopicQueue } from '../topic-queue/index.js';
+import { verdictOf, type ConsumerClient, type ConsumerReply, type Verdict } from './consumer-client/index.js';
+import { deliveryHeaders } from './delivery-headers.js';
+import { transition, WorkerState } from './dispatcher-worker.state.js';
+import type { DispatcherRuntime } from './dispatcher.runtime.js';
+
+/** The dispatcher that a worker works for. */
+export interface WorkerOptions extends Pick<DispatcherSettings, 'name' | 'timeoutMs' | 'maxResends' | 'backoff'> {
+  readonly host: Host;
+}
+
+/** What a worker needs of its topic queue. */
+export type DispatchedTopicQueue = Pick<TopicQueue, 'topic' | 'count' | 'read' | 'onArrival' | 'committed' | 'commit'>;
+
+/** What a worker has done since it was made. */
+export interface WorkerCounters {
+  /** Messages that the consumer answered with ACK. */
+  delivered: number;
+  /** Messages that became dead letters. */
+  deadLettered: number;
+  /** Messages of a `dlq.` topic that were refused in the end and stayed there. */
+  passed: number;
+  /** Entries whose bytes do not fit their checksum. */
+  skippedCorrupt: number;
+  /** NACK answers. */
+  nacked: number;
+  /** Attempts that brought no proper answer. */
+  improper: number;
+}
+
+/** How a message ended. */
+type Outcome = 'delivered' | 'deadLettered' | 'passed' | 'skippedCorrupt';
+
+/** A dispatcher's subscription of one topic, as it is at the moment. */
+export interface Subscription {
+  readonly topic: string;
+  readonly state: WorkerState;
+  /** The next offset to be delivered; undefined until the checkpoint could be read or made. */
+  readonly nextOffset: number | undefined;
+  readonly counters: Readonly<WorkerCounters>;
+  /** What last made the worker wait, at epoch milliseconds `atMs`. It may be over; the state tells. */
+  readonly lastProblem: { readonly reason: string; readonly atMs: number } | undefined;
+}
+
+/** Read ahead this much. Each message of it is still sent and committed on its own. */
+const READ_LIMITS: ReadLimits = { maxCount: 64, maxBytes: 1024 * 1024 };
+/** How long a stop lets the attempt under way, and its commit, come to an end. */
+const STOP_GRACE_MS = 5_000;
+/** How long a stop waits for an attempt that it has aborted. */
+const ABORT_GRACE_MS = 1_000;
+
+/** Leaves, from wherever the worker is, when it must not go on. Never seen outside. */
+class Stopped extends Error {}
+
+/**
+ * Delivers one topic to one dispatcher's consumer: in order, one message at a time, each at least once.
+ *
+ * The states are in `WorkerState`. An arrival starts the worker, it ends when the topic is drained, and nothing polls. What it has done is
+ * known by the checkpoint alone: it moves, durably, after a message has had its verdict (and after its dead letter is durable), and before the
+ * next message is sent. A crash in between makes the last message come again; it never makes one be missed.
+ *
+ * Whatever fails is tried again after a wait, without end; nothing is passed over because the disk or the consumer is not there.
+ */
+export class DispatcherWorker {
+  private readonly logger = new Logger('Dispatcher');
+  private readonly counters: WorkerCounters = { delivered: 0, deadLettered: 0, passed: 0, skippedCorrupt: 0, nacked: 0, improper: 0 };
+  /** Aborted as soon as the worker is to stop: no wait goes on, no new message is begun. */
+  private readonly stopping = new AbortController();
+  /** Aborted when the attempt under way has had its time. */
+  private readonly aborting = new AbortController();
+
+  private state: WorkerState = WorkerState.IDLE;
+  private nextOffset: number | undefined;
+  private lastProblem: Subscription['lastProblem'];
+  private drained: Promise<void> = Promise.resolve();
+  private endArrivals: (() => void) | undefined;
+
+  constructor(
+    private readonly options: WorkerOptions,
+    private readonly topicQueue: DispatchedTopicQueue,
+    private readonly client: ConsumerClient,
+    private readonly runtime: DispatcherRuntime,
+  ) {}
+
+  get subscription(): Subscription {
+    return {
+      topic: this.topicQueue.topic,
+      state: this.state,
+      nextOffset: this.nextOffset,
+      counters: { ...this.counters },
+      lastProblem: this.lastProblem,
+    };
+  }
+
+  /** Subscribes: makes the checkpoint where there is none, delivers what is there and then what arrives. Called once. */
+  start(): void {
+    this.endArrivals = this.topicQueue.onArrival(() => this.wake());
+    this.wake();
+  }
+
+  /**
+   * Ends waits at once, and gives an attempt under way 5 s to be answered and committed before it is aborted. Bounded, whatever the
+   * consumer or the disk does.
+   */
+  async stop(): Promise<void> {
+    this.endArrivals?.();
+    this.stopping.abort();
+    if (this.state === WorkerState.IDLE) this.enter(WorkerState.STOPPED);
+    if (await this.drainedWithin(STOP_GRACE_MS)) return;
+    this.aborting.abort();
+    if (await this.drainedWithin(ABORT_GRACE_MS)) return;
+    this.logger.warn(`${this.at(this.nextOffset)}: did not stop in time and is left behind`);
+  }
+
+  private async drainedWithin(ms: number): Promise<boolean> {
+    const drained = new AbortController();
+    await Promise.race([this.drained.then(() => drained.abort()), this.runtime.clock.sleep(ms, drained.signal)]);
+    return drained.signal.aborted;
+  }
+
+  private wake(): void {
+    if (this.state !== WorkerState.IDLE) return;
+    this.enter(WorkerState.DRAINING);
+    this.drained = this.drain();
+  }
+
+  private async drain(): Promise<void> {
+    try {
+      const { name } = this.options;
+      this.nextOffset ??= await this.insist('the checkpoint cannot be read or made', () => this.topicQueue.committed(name));
+      while (this.nextOffset < this.topicQueue.count) {
+        for (const entry of await this.insist('reading failed', () => this.read())) {
+          if (this.stopping.signal.aborted) throw new Stopped();
+          await this.process(entry);
+        }
+      }
+      // Between the last look at the count and this line nothing can arrive: there is no await. An arrival from now on finds IDLE and wakes.
+      this.enter(this.stopping.signal.aborted ? WorkerState.STOPPED : WorkerState.IDLE);
+    } catch (error) {
+      this.enter(WorkerState.STOPPED);
+      if (!(error instanceof Stopped)) throw error;
+    }
+  }
+
+  private async read(): Promise<readonly LogEntry[]> {
+    const offset = this.nextOffset ?? 0;
+    const entries = await this.topicQueue.read(offset, READ_LIMITS);
+    if (entries[0]?.offset !== offset) throw new Error(`offset ${offset} was asked for and ${entries[0]?.offset ?? 'nothing'} came`);
+    return entries;
+  }
+
+  /** Brings one message to its end and only then moves the checkpoint past it. A commit that fails does not send the message again. */
+  private async process(entry: LogEntry): Promise<void> {
+    const outcome = entry.corruption === undefined ? await this.deliver(entry.offset, entry.payload) : this.skip(entry);
+    const nextOffset = entry.offset + 1;
+    await this.insist('the commit failed', () => this.topicQueue.commit(this.options.name, nextOffset));
+    this.nextOffset = nextOffset;
+    this.counters[outcome] += 1;
+  }
+
+  private skip(entry: LogEntry): Outcome {
+    this.logger.error(`${this.at(entry.offset)}: corrupt entry skipped (${entry.corruption})`);
+    return 'skippedCorrupt';
+  }
+
+  private async deliver(offset: number, payload: Buffer): Promise<Outcome> {
+    const { maxResends } = this.options;
+    let nacks = 0;
+    let improperRun = 0;
+    for (let attempt = 1; ; attempt += 1) {
+      const { verdict, reply } = await this.attempt(offset, payload, attempt);
+      if (verdict.kind === 'improper') {
+        // An attempt that the stop itself cut off says nothing about the consumer.
+        if (this.aborting.signal.aborted) throw new Stopped();
+        improperRun += 1;
+        this.counters.improper += 1;
+        await this.backOff(improperRun, 'warn', `attempt ${attempt}: no proper answer (${verdict.reason})`, verdict.retryAfterMs);
+        continue;
+      }
+      if (improperRun > 0) this.logger.log(`${this.at(offset)}, attempt ${attempt}: the consumer answers properly again`);
+      improperRun = 0;
+      if (verdict.kind === 'ack') return 'delivered';
+
+      nacks += 1;
+      this.counters.nacked += 1;
+      if (!verdict.retry || nacks > maxResends) return await this.giveUp(offset, payload, attempt, verdict, reply);
+      await this.backOff(nacks, 'warn', `attempt ${attempt}: NACK, resend ${nacks} of ${maxResends} follows`);
+    }
+  }
+
+  private async attempt(offset: number, payload: Buffer, attempt: number): Promise<{ verdict: Verdict; reply: ConsumerReply }> {
+    const { name, host, timeoutMs } = this.options;
+    let reply: ConsumerReply;
+    try {
+      const headers = deliveryHeaders({ dispatcher: name, topic: this.topicQueue.topic, offset, attempt }, payload);
+      reply = await this.client.post({ host, headers, body: payload, timeoutMs, signal: this.aborting.signal });
+    } catch (error) {
+      // The port does not throw; an application's own implementation may.
+      reply = { kind: 'failure', reason: reasonOf(error) };
+    }
+    return { verdict: verdictOf(reply, this.runtime.clock.now()), reply };
+  }
+
+  /** The message goes to the dead letters, durably, before the checkpoint may pass it. */
+  private async giveUp(
+    offset: number,
+    payload: Buffer,
+    attempts: number,
+    verdict: Verdict & { kind: 'nack' },
+    reply: ConsumerReply,
+  ): Promise<Outcome> {
+    const { topic } = this.topicQueue;
+    const cause = verdict.retry ? `NACK also after ${this.options.maxResends} resends` : 'NACK that asks for no resend';
+    if (isDeadLetterTopic(topic)) {
+      // A dead letter of a dead letter would go round for ever where a dispatcher reads its own.
+      this.logger.error(`${this.at(offset)}, attempt ${attempts}: ${cause}; it stays in ${topic} and is passed`);
+      return 'passed';
+    }
+    const deadLetter: DeadLetter = {
+      dispatcher: this.options.name,
+      topic,
+      offset,
+      attempts,
+      reason: verdict.reason ?? cause,
+      answer: reply.kind === 'answer' ? { status: reply.status, body: reply.body } : undefined,
+      message: payload,
+    };
+    const kept = await this.insist('the dead letter cannot be written', async () =>
+      this.runtime.topicQueues.append(deadLetterOf(deadLetter)),
+    );
+    this.logger.error(`${this.at(offset)}, attempt ${attempts}: ${cause}; dead letter at ${kept.topic}, offset ${kept.offset}`);
+    return 'deadLettered';
+  }
+
+  /** Does it until it succeeds, with a wait after each failure. */
+  private async insist<T>(failure: string, action: () => Promise<T>): Promise<T> {
+    for (let run = 1; ; run += 1) {
+      try {
+        return await action();
+      } catch (error) {
+        await this.backOff(run, 'error', `${failure} (${reasonOf(error)})`);
+      }
+    }
+  }
+
+  /**
+   * Waits before the next try, longer with each one of a run. Logs while the wait grows, so that a run without end does not flood the log.
+   * @param run the number of the failure in its run, from 1
+   * @param longerMs what the consumer asked for; lengthens the wait, up to the longest one
+   * @throws {Stopped} when the worker is to stop, at once
+   */
+  private async backOff(run: number, level: 'warn' | 'error', problem: string, longerMs = 0): Promise<void> {
+    const { backoff } = this.options;
+    const { clock, random } = this.runtime;
+    this.lastProblem = { reason: problem, atMs: clock.now() };
+    if (this.stopping.signal.aborted) throw new Stopped();
+
+    const waitMs = Math.max(backoffMs(run, backoff, random), backoffMs(1, { initialMs: longerMs, maxMs: backoff.maxMs }, random));
+    const grows = run === 1 || backoffMs(run, backoff, () => 0) > backoffMs(run - 1, backoff, () => 0);
+    this.logger[grows ? level : 'debug'](`${this.at(this.nextOffset)}: ${problem}; next try in ${Math.round(waitMs)} ms`);
+
+    this.enter(WorkerState.BACKING_OFF);
+    await clock.sleep(waitMs, this.stopping.signal);
+    if (this.stopping.signal.aborted) throw new Stopped();
+    this.enter(WorkerState.DRAINING);
+  }
+
+  private enter(state: WorkerState): void {
+    this.state = transition(this.state, state);
+  }
+
+  /** Where the worker is, for the log; never what the message says. */
+  private at(offset: number | undefined): string {
+    return `dispatcher ${this.options.name}, topic ${this.topicQueue.topic}${offset === undefined ? '' : `, offset ${offset}`}`;
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,16 @@
+export {
+  HttpServiceConsumerClient,
+  MAX_ANSWER_BYTES,
+  UndiciConsumerClient,
+  type ConsumerClient,
+  type ConsumerReply,
+  type ConsumerRequest,
+} from './consumer-client/index.js';
+export { DispatcherCoreModule } from './dispatcher-core.module.js';
+export { getDispatcherToken, InjectDispatcher } from './dispatcher.decorators.js';
+export { DispatcherModule, type DispatcherModuleAsyncOptions, type DispatcherModuleOptions } from './dispatcher.module.js';
+export { DispatcherRegistry } from './dispatcher.registry.js';
+export { Dispatcher, type DispatcherOptions } from './dispatcher.js';
+export { WorkerState } from './dispatcher-worker.state.js';
+export type { Subscription, WorkerCounters } from './dispatcher-worker.js';
+export type { DispatcherDefinition } from '../settings/index.js';

@@ -1,0 +1,23 @@
+import type { OpenFiles } from './open-files.js';
+
+/** What the stores of segments, offset indexes and checkpoints have in common: existing files, named by path, opened when they are used. */
+export abstract class FileStore {
+  constructor(protected readonly files: OpenFiles) {}
+
+  size(path: string): Promise<number> {
+    return this.files.use(path, (file) => file.size());
+  }
+
+  sync(path: string): Promise<void> {
+    return this.files.use(path, (file) => file.sync());
+  }
+
+  truncate(path: string, size: number): Promise<void> {
+    return this.files.use(path, (file) => file.truncate(size));
+  }
+
+  /** The next use opens the file anew: after an error, or when another file has come under the name. */
+  reopen(path: string): void {
+    this.files.discard(path);
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * The only way to the disk. Everything that mmmq keeps goes through this port, so that a test can put a disk behind it that fails, tears
+ * and forgets. Each verb is one system call or a fixed small run of them; nothing is buffered, repeated or repaired below this line.
+ *
+ * Every verb rejects with a {@link FileError} that names the operation, the path and the operating system's own code.
+ */
+export interface FileSystem {
+  open(path: string, mode: OpenMode): Promise<File>;
+  /** The names in a directory, sorted, with what each is; links are `other` and are never followed. */
+  list(path: string): Promise<readonly DirectoryEntry[]>;
+  /** Makes one directory. @returns false where it was there already */
+  makeDirectory(path: string): Promise<boolean>;
+  /** Makes the names in a directory durable: a new file or directory is on the disk only after this. */
+  syncDirectory(path: string): Promise<void>;
+  remove(path: string): Promise<void>;
+  /** Bytes that an ordinary user may still write to the file system of this path. */
+  freeBytes(path: string): Promise<number>;
+}
+
+export const OpenMode = {
+  /** An existing file, for reading and writing. Never truncates, never creates. */
+  EXISTING: 'existing',
+  /** A new file; one that exists is an error (EEXIST). */
+  NEW: 'new',
+  /** An existing file as it is, or a new one. */
+  EXISTING_OR_NEW: 'existing-or-new',
+} as const;
+export type OpenMode = (typeof OpenMode)[keyof typeof OpenMode];
+
+export interface DirectoryEntry {
+  readonly name: string;
+  readonly kind: 'file' | 'directory' | 'other';
+}
+
+/** An open file. All reading and writing is positional: there is no cursor that two users could move under each other. */
+export interface File {
+  readonly path: string;
+  size(): Promise<number>;
+  /** One read. @returns the bytes read, fewer than asked for at the end of the file and at any other time too; 0 at the end */
+  read(buffer: Buffer, position: number): Promise<number>;
+  /** One write. @returns the bytes written, possibly fewer than given */
+  write(buffer: Buffer, position: number): Promise<number>;
+  truncate(size: number): Promise<void>;
+  /** Makes the content and the size durable; covers what was written before it started. */
+  sync(): Promise<void>;
+  /** Takes the exclusive lock that the kernel releases when the process dies. @returns false where another holds it */
+  tryLock(): Promise<boolean>;
+  /** Whether the file that is open is still the one that stands under its path. */
+  isAtItsPath(): Promise<boolean>;
+  close(): Promise<void>;
+}

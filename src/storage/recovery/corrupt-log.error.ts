@@ -1,0 +1,31 @@
+import { ErrorCode, MmmqError } from '../../core/index.js';
+
+/** A topic's files say what no crash can leave behind. */
+export class CorruptLogError extends MmmqError {
+  constructor(
+    readonly file: string,
+    /** Byte position in the file. */
+    readonly position: number,
+    readonly reason: string,
+  ) {
+    super(
+      ErrorCode.CORRUPT,
+      `${file}, byte ${position}: ${reason}. No crash leaves such files: restore this topic's directory from a copy, ` +
+        'or move it out of the data directory to start without the topic',
+    );
+  }
+}
+
+/** The broker does not start on this data directory. Every byte is as it was. */
+export class StartRefusedError extends MmmqError {
+  constructor(
+    rootDir: string,
+    readonly findings: readonly MmmqError[],
+  ) {
+    super(
+      findings.every((finding) => finding.code === ErrorCode.CORRUPT) ? ErrorCode.CORRUPT : ErrorCode.IO,
+      [`the data directory ${rootDir} cannot be used; nothing in it was changed:`, ...findings.map((finding) => `  ${finding.message}`)].join('\n'),
+      { cause: findings[0] },
+    );
+  }
+}

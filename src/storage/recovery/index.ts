@@ -1,0 +1,4 @@
+export { CorruptLogError, StartRefusedError } from './corrupt-log.error.js';
+export { TopicInspection } from './topic.inspection.js';
+export { TopicRepair } from './topic.repair.js';
+export type { Repair, TopicFindings } from './topic-findings.js';

@@ -1,0 +1,249 @@
+import { ENTRY_HEADER_BYTES, PASS_MAX_BYTES } from '../../core/index.js';
+import { entryBytesAt, INDEX_RECORD_BYTES, payloadAt, type SegmentExtent, type SegmentStores } from '../segment/index.js';
+import { CorruptLogError } from './corrupt-log.error.js';
+import type { Repair } from './topic-findings.js';
+
+/** The two files of a segment, by path. */
+export interface SegmentPaths {
+  readonly segment: string;
+  readonly offsetIndex: string;
+}
+
+export interface SegmentFindings {
+  readonly extent: SegmentExtent;
+  readonly repairs: readonly Repair[];
+}
+
+/** So many records of an index are read at a time: 64 KiB. */
+const RECORDS_PER_READ = 8192;
+
+/**
+ * Decides what a segment's files mean. It reads sizes, the end of the offset index and, of the last segment, the entries of its last pass:
+ * the cost does not grow with the number of messages.
+ *
+ * An append writes entries, syncs, writes positions, syncs. A crash therefore leaves, in the last segment and beyond its good part only:
+ *
+ *   1. entries, or zeros where the size came to the disk before the data, that have no position yet: at most one pass;
+ *   2. a half record at the end of the index, or zeros where positions should be;
+ *   3. in a segment's first append, a size without data in both files: position 0, which is eight zeros, over nothing but zeros.
+ *
+ * Everything else is corruption, and in an older segment all of it.
+ */
+export class SegmentInspection {
+  private readonly headers = new HeaderReader((position, length) => this.bytes(position, length));
+
+  constructor(
+    private readonly stores: SegmentStores,
+    private readonly paths: SegmentPaths,
+  ) {}
+
+  /** A segment that is followed by another: it was complete before that one began. */
+  async inspectOlder(): Promise<SegmentFindings> {
+    const { segmentSize, indexSize } = await this.sizes();
+    if (indexSize === 0) throw this.indexCorrupt(0, 'the offset index is empty although another segment follows');
+    if (indexSize % INDEX_RECORD_BYTES !== 0) throw this.indexCorrupt(indexSize, 'the offset index ends in half a record although another segment follows');
+    const count = indexSize / INDEX_RECORD_BYTES;
+    await this.requireFirstPositionZero();
+    const last = await this.lastEntry(count, segmentSize);
+    if (last.end !== segmentSize) {
+      throw this.segmentCorrupt(last.end, `the last indexed message ends here, but the file has ${segmentSize} bytes although another segment follows`);
+    }
+    return { extent: { count, endPosition: segmentSize }, repairs: [] };
+  }
+
+  /** The segment that appends go to. */
+  async inspectLast(): Promise<SegmentFindings> {
+    const { segmentSize, indexSize } = await this.sizes();
+    const count = await this.countWithoutZeroTail(Math.floor(indexSize / INDEX_RECORD_BYTES));
+    if (count === 0) return this.withCuts({ count: 0, endPosition: 0 }, indexSize, segmentSize);
+
+    await this.requireFirstPositionZero();
+    if (count === 1 && segmentSize > 0 && (await this.isAllZeros(segmentSize))) {
+      return this.withCuts({ count: 0, endPosition: 0 }, indexSize, segmentSize);
+    }
+    const last = await this.lastEntry(count, segmentSize);
+    await this.checkLastPass(count, last.end);
+    if (last.end < segmentSize && !(await this.isIntact(last.position, last.end))) {
+      throw this.segmentCorrupt(last.position, 'the last indexed message fails its checksum and more bytes follow, so where it ends is unknown');
+    }
+    return this.withCuts({ count, endPosition: last.end }, indexSize, segmentSize);
+  }
+
+  /** The index is cut before the segment: it must never name a position that the segment no longer has. */
+  private withCuts(extent: SegmentExtent, indexSize: number, segmentSize: number): SegmentFindings {
+    const surplus = segmentSize - extent.endPosition;
+    if (surplus > PASS_MAX_BYTES) {
+      throw this.segmentCorrupt(
+        extent.endPosition,
+        `${surplus} bytes follow the last indexed message, more than the ${PASS_MAX_BYTES} that one append can leave: the offset index has lost records`,
+      );
+    }
+    const repairs: Repair[] = [];
+    const indexEnd = extent.count * INDEX_RECORD_BYTES;
+    if (indexSize > indexEnd) {
+      repairs.push({ kind: 'cut', path: this.paths.offsetIndex, size: indexEnd, reason: `${indexSize - indexEnd} bytes at the end are no positions` });
+    }
+    if (surplus > 0) {
+      repairs.push({
+        kind: 'cut',
+        path: this.paths.segment,
+        size: extent.endPosition,
+        reason: `${surplus} bytes at the end are in no offset index: an append that was never acknowledged`,
+      });
+    }
+    return { extent, repairs };
+  }
+
+  /** Position 0 is the one record that may be zeros; it is decided by what stands in the segment. */
+  private async countWithoutZeroTail(records: number): Promise<number> {
+    let count = records;
+    while (count > 1) {
+      const first = Math.max(1, count - RECORDS_PER_READ);
+      const positions = await this.positions(first, count - first);
+      const lastPosition = positions.findLastIndex((position) => position !== 0);
+      if (lastPosition >= 0) return first + lastPosition + 1;
+      count = first;
+    }
+    return count;
+  }
+
+  private async requireFirstPositionZero(): Promise<void> {
+    const [first] = await this.positions(0, 1);
+    if (first !== 0) throw this.indexCorrupt(0, 'the first position is not 0');
+  }
+
+  private async isAllZeros(segmentSize: number): Promise<boolean> {
+    if (segmentSize > PASS_MAX_BYTES) return false;
+    const header = await this.bytes(0, Math.min(ENTRY_HEADER_BYTES, segmentSize));
+    if (!header.equals(Buffer.alloc(header.length))) return false;
+    return (await this.bytes(0, segmentSize)).every((byte) => byte === 0);
+  }
+
+  /** Where the last indexed entry begins and ends. It must lie in the segment; its checksum may be wrong: it was acknowledged, and reading skips it. */
+  private async lastEntry(count: number, segmentSize: number): Promise<{ position: number; end: number }> {
+    const record = (count - 1) * INDEX_RECORD_BYTES;
+    const [position = Number.NaN] = await this.positions(count - 1, 1);
+    if (!(position < segmentSize)) {
+      throw this.indexCorrupt(record, `the last position is ${positionText(position)}, but the segment file has only ${segmentSize} bytes`);
+    }
+    if (position + ENTRY_HEADER_BYTES > segmentSize) {
+      throw this.segmentCorrupt(position, `the file ends at ${segmentSize}, within the last indexed message: acknowledged bytes are missing`);
+    }
+    const header = await this.bytes(position, ENTRY_HEADER_BYTES);
+    if (header.readInt32BE(0) === 0) throw this.segmentCorrupt(position, 'zeros stand where the offset index has a message');
+    const bytes = entryBytesAt(header, 0);
+    if (bytes === undefined) throw this.segmentCorrupt(position, 'the length of the last indexed message cannot be right');
+    if (position + bytes > segmentSize) {
+      throw this.segmentCorrupt(position, `the last indexed message ends at ${position + bytes}, but the file has only ${segmentSize} bytes: acknowledged bytes are missing`);
+    }
+    return { position, end: position + bytes };
+  }
+
+  /**
+   * Walks the entries of the last pass. Every message must begin where the one before it ends. One damaged length between two sound
+   * neighbours is a damaged message, which reading skips; anything else is a bad record with good ones after it.
+   */
+  private async checkLastPass(count: number, end: number): Promise<void> {
+    const first = await this.firstOfLastPass(count, end);
+    let previousJoined = first === 0;
+    for (let start = first; start < count - 1; start += RECORDS_PER_READ) {
+      // Two more than are judged here: a broken link is judged by the link behind it.
+      const positions = await this.positions(start, Math.min(RECORDS_PER_READ + 2, count - start));
+      const judged = Math.min(RECORDS_PER_READ, count - 1 - start);
+      for (let index = 0; index < judged; index += 1) {
+        const joined = await this.joins(positions[index], positions[index + 1]);
+        if (!joined) {
+          const next = positions[index + 1] ?? Number.NaN;
+          const isLast = start + index + 1 === count - 1;
+          const nextJoined = isLast ? await this.isIntact(next, end) : await this.joins(next, positions[index + 2]);
+          const anchored = previousJoined || (index === 0 && start === first && (await this.beginsWhereThePreviousEnds(first)));
+          const increasing = next > (positions[index] ?? Number.NaN);
+          if (!anchored || !nextJoined || !increasing) {
+            const record = (start + index + 1) * INDEX_RECORD_BYTES;
+            throw this.indexCorrupt(record, `position ${positionText(next)} is not where the message before it ends, and good records follow or it is the last`);
+          }
+        }
+        previousJoined = joined;
+      }
+    }
+  }
+
+  private async beginsWhereThePreviousEnds(relativeOffset: number): Promise<boolean> {
+    const [previous, position] = await this.positions(relativeOffset - 1, 2);
+    return this.joins(previous, position);
+  }
+
+  /** The first record whose entry can belong to the last pass. */
+  private async firstOfLastPass(count: number, end: number): Promise<number> {
+    let first = count - 1;
+    while (first > 0) {
+      const start = Math.max(0, first - RECORDS_PER_READ);
+      const positions = await this.positions(start, first - start);
+      const beyond = positions.findLastIndex((position) => !(end - position <= PASS_MAX_BYTES));
+      if (beyond >= 0) return start + beyond + 1;
+      first = start;
+    }
+    return first;
+  }
+
+  /** Whether the entry at `position` ends at `next`. */
+  private async joins(position: number | undefined, next: number | undefined): Promise<boolean> {
+    if (position === undefined || next === undefined || !(position + ENTRY_HEADER_BYTES < next)) return false;
+    const header = await this.headers.at(position);
+    return header !== undefined && position + (entryBytesAt(header, 0) ?? Number.NaN) === next;
+  }
+
+  private async isIntact(position: number, end: number): Promise<boolean> {
+    if (!(position + ENTRY_HEADER_BYTES < end) || end - position > PASS_MAX_BYTES) return false;
+    const entry = await this.bytes(position, end - position);
+    return entry.length === end - position && entryBytesAt(entry, 0) === entry.length && payloadAt(entry, 0, entry.length) !== undefined;
+  }
+
+  private async sizes(): Promise<{ segmentSize: number; indexSize: number }> {
+    return {
+      segmentSize: await this.stores.segments.size(this.paths.segment),
+      indexSize: await this.stores.offsetIndexes.size(this.paths.offsetIndex),
+    };
+  }
+
+  private positions(first: number, count: number): Promise<number[]> {
+    return this.stores.offsetIndexes.read(this.paths.offsetIndex, first, count);
+  }
+
+  private bytes(position: number, length: number): Promise<Buffer> {
+    return this.stores.segments.read(this.paths.segment, position, length);
+  }
+
+  private segmentCorrupt(position: number, reason: string): CorruptLogError {
+    return new CorruptLogError(this.paths.segment, position, reason);
+  }
+
+  private indexCorrupt(position: number, reason: string): CorruptLogError {
+    return new CorruptLogError(this.paths.offsetIndex, position, reason);
+  }
+}
+
+const HEADER_CHUNK_BYTES = 64 * 1024;
+
+/** Reads entry headers in the order of their positions without one read each: small entries share a chunk. */
+class HeaderReader {
+  private chunk: Buffer = Buffer.alloc(0);
+  private chunkPosition = 0;
+
+  constructor(private readonly read: (position: number, length: number) => Promise<Buffer>) {}
+
+  /** @returns undefined where the file ends before a whole header */
+  async at(position: number): Promise<Buffer | undefined> {
+    let at = position - this.chunkPosition;
+    if (at < 0 || at + ENTRY_HEADER_BYTES > this.chunk.length) {
+      this.chunk = await this.read(position, HEADER_CHUNK_BYTES);
+      this.chunkPosition = position;
+      at = 0;
+    }
+    return at + ENTRY_HEADER_BYTES <= this.chunk.length ? this.chunk.subarray(at, at + ENTRY_HEADER_BYTES) : undefined;
+  }
+}
+
+function positionText(position: number): string {
+  return Number.isNaN(position) ? 'no number that a position can be' : String(position);
+}

@@ -1,0 +1,33 @@
+import { dirname } from 'node:path';
+import type { CheckpointStore } from '../checkpoint/index.js';
+import { OpenMode, type FileSystem } from '../file-system/index.js';
+import type { SegmentStores } from '../segment/index.js';
+import type { Repair } from './topic-findings.js';
+
+/**
+ * Does what an inspection decided, one repair after the other, each on the disk before the next. Interrupted anywhere it is simply run
+ * again: what is left is found by the next inspection.
+ */
+export class TopicRepair {
+  constructor(
+    private readonly fileSystem: FileSystem,
+    private readonly stores: SegmentStores,
+    private readonly checkpoints: CheckpointStore,
+  ) {}
+
+  async apply(repair: Repair): Promise<void> {
+    switch (repair.kind) {
+      case 'cut':
+        await this.stores.segments.truncate(repair.path, repair.size);
+        await this.stores.segments.sync(repair.path);
+        return;
+      case 'make':
+        await (await this.fileSystem.open(repair.path, OpenMode.EXISTING_OR_NEW)).close();
+        await this.fileSystem.syncDirectory(dirname(repair.path));
+        return;
+      case 'set-checkpoint':
+        await this.checkpoints.write(repair.path, repair.offset);
+        return;
+    }
+  }
+}
