@@ -3,10 +3,11 @@ import { backoffMs, isDeadLetterTopic, type Host, type LogEntry, type ReadLimits
 import { deadLetterOf, type DeadLetter } from '../message/index.js';
 import type { DispatcherSettings } from '../settings/index.js';
 import type { TopicQueue } from '../topic-queue/index.js';
-import { verdictOf, type ConsumerClient, type ConsumerReply, type Verdict } from './consumer-client/index.js';
+import type { ConsumerClient, ConsumerReply } from './consumer-client/index.js';
 import { deliveryHeaders } from './delivery-headers.js';
 import { transition, WorkerState } from './dispatcher-worker.state.js';
 import type { DispatcherRuntime } from './dispatcher.runtime.js';
+import { verdictOf, type Verdict } from './verdict.js';
 
 /** The dispatcher that a worker works for. */
 export interface WorkerOptions extends Pick<DispatcherSettings, 'name' | 'timeoutMs' | 'maxResends' | 'backoff'> {
@@ -46,8 +47,8 @@ export interface Subscription {
   readonly lastProblem: { readonly reason: string; readonly atMs: number } | undefined;
 }
 
-/** Read ahead this much. Each message of it is still sent and committed on its own. */
-const READ_LIMITS: ReadLimits = { maxCount: 64, maxBytes: 1024 * 1024 };
+/** Read ahead this much; each message of it is still sent and committed on its own. A worker whose consumer is away holds it in memory. */
+const READ_LIMITS: ReadLimits = { maxCount: 64, maxBytes: 256 * 1024 };
 /** How long a stop lets the attempt under way, and its commit, come to an end. */
 const STOP_GRACE_MS = 5_000;
 /** How long a stop waits for an attempt that it has aborted. */
@@ -225,7 +226,7 @@ export class DispatcherWorker {
       topic,
       offset,
       attempts,
-      reason: verdict.reason ?? cause,
+      reason: verdict.reason || cause,
       answer: reply.kind === 'answer' ? { status: reply.status, body: reply.body } : undefined,
       message: payload,
     };

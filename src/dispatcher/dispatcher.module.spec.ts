@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Global, Inject, Injectable, Logger, Module, type DynamicModule, type ModuleMetadata } from '@nestjs/common';
+import { HttpModule } from '@nestjs/axios';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { MemoryEngine } from '../../test/support/memory-engine.js';
 import { TestConsumer } from '../../test/support/test-consumer.js';
@@ -7,7 +8,13 @@ import { until } from '../../test/support/until.js';
 import { Host, TopicPattern } from '../core/index.js';
 import { messageOf } from '../message/index.js';
 import { ENGINE, TopicQueueModule, TopicQueueService } from '../topic-queue/index.js';
-import { UndiciConsumerClient, type ConsumerClient, type ConsumerReply, type ConsumerRequest } from './consumer-client/index.js';
+import {
+  HttpServiceConsumerClient,
+  UndiciConsumerClient,
+  type ConsumerClient,
+  type ConsumerReply,
+  type ConsumerRequest,
+} from './consumer-client/index.js';
 import { DispatcherCoreModule } from './dispatcher-core.module.js';
 import { getDispatcherToken, InjectDispatcher } from './dispatcher.decorators.js';
 import { DispatcherModule } from './dispatcher.module.js';
@@ -18,6 +25,14 @@ const PATTERNS = ['order.**'];
 
 @Module({})
 class Storage {}
+
+const publish = (made: TestingModule, topic: string): Promise<{ offset: number }> =>
+  made.get(TopicQueueService, { strict: false }).append(messageOf({ topic, content: 1 }));
+const registry = (made: TestingModule): DispatcherRegistry => made.get(DispatcherRegistry, { strict: false });
+const names = (made: TestingModule): string[] =>
+  registry(made)
+    .dispatchers.map(({ name }) => name)
+    .sort();
 
 describe('the dispatchers of an application', () => {
   let consumer: TestConsumer;
@@ -59,13 +74,7 @@ describe('the dispatchers of an application', () => {
       consumer.host,
       patterns.map((pattern) => TopicPattern.of(pattern)),
     );
-  const publish = (made: TestingModule, topic: string): Promise<{ offset: number }> =>
-    made.get(TopicQueueService, { strict: false }).append(messageOf({ topic, content: 1 }));
-  const registry = (made: TestingModule): DispatcherRegistry => made.get(DispatcherRegistry, { strict: false });
-  const names = (made: TestingModule): string[] =>
-    registry(made)
-      .dispatchers.map(({ name }) => name)
-      .sort();
+  const moduleOf = (name: string): DynamicModule => DispatcherModule.forRoot([{ name, host: url(), patterns: PATTERNS }]);
   const deliveries = (): string[] =>
     consumer.received.map(({ headers }) => `${headers['mmmq-dispatcher']} ${headers['mmmq-topic']} ${headers['mmmq-offset']}`).sort();
 
@@ -192,12 +201,11 @@ describe('the dispatchers of an application', () => {
     });
 
     it('may be imported twice with different names, and not with one', async () => {
-      const one = (name: string): DynamicModule => DispatcherModule.forRoot([{ name, host: url(), patterns: PATTERNS }]);
-      expect(names(await start({ imports: [one('a'), one('b')] }))).toEqual(['a', 'b']);
+      expect(names(await start({ imports: [moduleOf('a'), moduleOf('b')] }))).toEqual(['a', 'b']);
       await app?.close();
       app = undefined;
       engine = new MemoryEngine();
-      await expect(start({ imports: [one('a'), one('A')] })).rejects.toThrow('dispatchers "a" and "A" have one name');
+      await expect(start({ imports: [moduleOf('a'), moduleOf('A')] })).rejects.toThrow('dispatchers "a" and "A" have one name');
     });
 
     it('may be none', async () => {
@@ -209,8 +217,17 @@ describe('the dispatchers of an application', () => {
     });
 
     it('refuse the start without a broker', async () => {
-      const imports = [DispatcherModule.forRoot([{ name: 'a', host: url(), patterns: PATTERNS }])];
-      await expect(start({ imports }, false)).rejects.toThrow('import BrokerModule.forRoot()');
+      await expect(start({ imports: [moduleOf('a')] }, false)).rejects.toThrow('import BrokerModule.forRoot()');
+    });
+
+    it('speak through the HttpService of the application where they are told so', async () => {
+      const post = jest.spyOn(HttpServiceConsumerClient.prototype, 'post');
+      const definitions = [{ name: 'a', host: url(), patterns: PATTERNS }];
+      const options = { imports: [HttpModule], consumerClient: HttpServiceConsumerClient };
+      const made = await start({ imports: [DispatcherModule.forRoot(definitions, options)] });
+      await publish(made, 'order.new');
+      await until(() => consumer.received.length === 1);
+      expect(post).toHaveBeenCalledTimes(1);
     });
 
     it('speak through the client class that is given, made by Nest and closed at the end', async () => {

@@ -73,9 +73,7 @@ export class DispatcherModule implements OnApplicationShutdown {
         provide: DispatcherGroup,
         inject: [definitions, { token: CONSUMER_CLIENT, optional: true }],
         useFactory: (given: readonly DispatcherDefinition[], client?: ConsumerClient) =>
-          new DispatcherGroup(
-            dispatcherSettings(given, 'DispatcherModule.forRootAsync').map((settings) => dispatcherOf(settings, client)),
-          ),
+          new DispatcherGroup(dispatcherSettings(given, 'DispatcherModule.forRootAsync').map((settings) => dispatcherOf(settings, client))),
       },
     ];
     const named = (options.names ?? []).map((name) => ({

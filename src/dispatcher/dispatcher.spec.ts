@@ -17,6 +17,10 @@ const RUNTIME: DispatcherRuntime = {
   topicQueues: { append: async ({ topic }) => ({ topic, offset: 0 }) },
 };
 
+const logOf = (topic: string): MemoryTopicLog => new MemoryEngine().withTopic(topic);
+const initialized = (log: MemoryTopicLog): TopicQueueInitialized =>
+  new TopicQueueInitialized(new TopicQueue(log, { clock: systemClock, idempotencyMemory: new IdempotencyMemory() }));
+
 describe('Dispatcher', () => {
   let consumer: TestConsumer | undefined;
   let dispatcher: Dispatcher | undefined;
@@ -27,9 +31,6 @@ describe('Dispatcher', () => {
     jest.restoreAllMocks();
   });
 
-  const logOf = (topic: string): MemoryTopicLog => new MemoryEngine().withTopic(topic);
-  const initialized = (log: MemoryTopicLog): TopicQueueInitialized =>
-    new TopicQueueInitialized(new TopicQueue(log, { clock: systemClock, idempotencyMemory: new IdempotencyMemory() }));
   const topics = (): string[] | undefined => dispatcher?.subscriptions.map(({ topic }) => topic);
 
   it('has the defaults of the settings', () => {

@@ -1,9 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { DEAD_LETTER_PREFIX, isReservedName, topicProblem } from '../core/index.js';
 import { JsonScanError, JsonScanner } from './json-scanner.js';
-import { printable, textOf } from './json-text.js';
+import { textOf } from './json-text.js';
 import { headerNameProblem, headerValueProblem, idProblem, keyProblem, MAX_HEADERS_BYTES } from './member-rules.js';
 import { Message } from './message.js';
+import { printable } from './printable.js';
 import { PublishRefusedError } from './publish-refused.error.js';
 import { traceContextOf } from './trace-context.js';
 

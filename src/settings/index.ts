@@ -1,4 +1,3 @@
-export { BROKER_SETTINGS } from './broker-settings.token.js';
 export { InvalidSettingsError, type SettingProblem } from './invalid-settings.error.js';
 export { brokerSettings, dispatcherSettings, type BrokerOptions, type DispatcherDefinition } from './module-options.js';
 export { settingsConfiguration } from './settings.configuration.js';

@@ -1,40 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, type Document, type Node, type YAMLError } from 'yaml';
 import type { SettingProblem } from './invalid-settings.error.js';
 import { kebabCase, treeOf, type TreePath } from './settings-tree.js';
-
-/** What a file has to say, or why it says nothing. */
-export type FileText =
-  { readonly text: string; readonly failure?: undefined } | { readonly text?: undefined; readonly failure: FileFailure };
-
-export interface FileFailure {
-  readonly missing: boolean;
-  /** Completes "it …". */
-  readonly reason: string;
-}
-
-/** Reads a whole file as UTF-8, without its byte order mark. */
-export function readText(path: string): FileText {
-  let bytes: Buffer;
-  try {
-    bytes = readFileSync(path);
-  } catch (error) {
-    return { failure: failureOf(error) };
-  }
-  try {
-    return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) };
-  } catch {
-    return { failure: { missing: false, reason: 'is not UTF-8' } };
-  }
-}
-
-function failureOf(error: unknown): FileFailure {
-  const { code, message } = error as NodeJS.ErrnoException;
-  if (code === 'ENOENT' || code === 'ENOTDIR') return { missing: true, reason: 'is not there' };
-  if (code === 'EISDIR') return { missing: false, reason: 'is a directory' };
-  if (code === 'EACCES' || code === 'EPERM') return { missing: false, reason: 'may not be read by this user' };
-  return { missing: false, reason: `cannot be read: ${message}` };
-}
 
 /** A settings file, parsed, that still knows the line of each of its keys. */
 export class SettingsFile {
@@ -78,7 +44,7 @@ export class SettingsFile {
 
   private problemOf(error: YAMLError): SettingProblem {
     const position = error.pos[0];
-    if (error.code !== 'DUPLICATE_KEY') return this.problem(`is not YAML 1.2: ${error.message}`, position);
+    if (error.code !== 'DUPLICATE_KEY') return this.problem(`cannot be read as YAML 1.2: ${error.message}`, position);
     const key = /^[^\s:]{0,100}/.exec(this.text.slice(position, position + 100))?.[0] ?? '';
     return { key, rule: 'is given twice in one group; keep one of the two', origin: this.at(position) };
   }

@@ -17,7 +17,7 @@ export interface Spelling {
 
 /** `max-bytes`, as in files. */
 export const kebabCase: Spelling = {
-  property: (key) => (/^[a-z0-9]+(-[a-z0-9]+)*$/.test(key) ? safe(camelOf(key), key) : JSON.stringify(key)),
+  property: (key) => (/^[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*$/.test(key) ? safe(camelOf(key), key) : JSON.stringify(key)),
   key: (property) => (property.startsWith('"') ? property : kebabOf(property)),
 };
 
@@ -27,7 +27,6 @@ export const camelCase: Spelling = {
   key: (property) => property,
 };
 
-const MAX_DEPTH = 16;
 const MAX_SHOWN_LENGTH = 100;
 
 /** Copies what was given, with property names for keys. What is undefined is left out, as if it were not there. */
@@ -36,7 +35,6 @@ export function treeOf(given: unknown, spelling: Spelling, ancestors: readonly o
   if (typeof given === 'function') return Symbol('a function');
   if (typeof given !== 'object' || given === null) return given;
   if (ancestors.includes(given)) return Symbol('a value that contains itself');
-  if (ancestors.length === MAX_DEPTH) return Symbol('a value nested deeper than any setting');
   const within = [...ancestors, given];
   if (Array.isArray(given)) return given.map((item) => treeOf(item, spelling, within));
   const entries = Object.entries(given).filter(([, value]) => value !== undefined);
@@ -104,7 +102,7 @@ function safe(property: string, key: string): string {
 }
 
 function camelOf(kebab: string): string {
-  return kebab.replace(/-([a-z0-9])/g, (_hyphen, letter: string) => letter.toUpperCase());
+  return kebab.replace(/-([a-z])/g, (_hyphen, letter: string) => letter.toUpperCase());
 }
 
 function kebabOf(camel: string): string {

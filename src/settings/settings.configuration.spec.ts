@@ -29,9 +29,7 @@ describe('the settings as a configuration of Nest', () => {
   it('are injected by their key, as the files and the environment say', async () => {
     process.env['SERVER_PORT'] = '9999';
     const module = await testingModule();
-    const { settings } = module.get(Reader);
-    expect(settings.server).toEqual({ host: '127.0.0.1', port: 9999 });
-    expect(settings.broker.message.maxBytes).toBe(1048576);
+    expect(module.get(Reader).settings.server.port).toBe(9999);
     await module.close();
   });
 

@@ -3,7 +3,8 @@ import { parseEnv } from 'node:util';
 import type { SettingProblem } from './invalid-settings.error.js';
 import { CONFIG_FILE_VARIABLE, DEFAULT_CONFIG_FILE, SETTING_ROWS, VARIABLE_PREFIX } from './settings.table.js';
 import { kebabCase, propertyPath, put, shown, type TreePath } from './settings-tree.js';
-import { readText, SettingsFile } from './settings-file.js';
+import { SettingsFile } from './settings-file.js';
+import { readText } from './text-file.js';
 import { assertValid, SettingsValidation } from './settings.validation.js';
 import type { Settings } from './settings.js';
 

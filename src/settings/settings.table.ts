@@ -54,7 +54,7 @@ export const SETTINGS = {
   },
   'mmmq.broker.pending.max-bytes': {
     default: 67_108_864,
-    rule: wholeNumber(1, TIB, ', at least mmmq.broker.message.max-bytes'),
+    rule: wholeNumber(1, TIB, ', not less than the largest message'),
     meaning: 'Bytes of publishes received and not yet answered, in the whole broker; what comes above is refused with 429',
     variables: ['MMMQ_BROKER_PENDING_MAX_BYTES'],
   },
@@ -99,7 +99,7 @@ export const SETTINGS = {
   },
   'mmmq.dispatchers[].backoff.max-ms': {
     default: 60_000,
-    rule: wholeNumber(1, MAX_TIMER_MS, ', at least backoff.initial-ms'),
+    rule: wholeNumber(1, MAX_TIMER_MS, ', not less than the first wait'),
     meaning: 'Longest wait in milliseconds',
     variables: [],
   },

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { Gate } from '../../test/support/gate.js';
 import { MemoryEngine } from '../../test/support/memory-engine.js';
 import { type Clock, ENTRY_HEADER_BYTES, ErrorCode, MmmqError, systemClock } from '../core/index.js';
 import { type Message, messageOf } from '../message/index.js';
@@ -7,12 +8,12 @@ import { AppendLine } from './append-line.js';
 const message = (content: unknown): Message => messageOf({ topic: 'order.created', content });
 const entryBytes = ENTRY_HEADER_BYTES + message('x').storedBytes(Date.now()).length;
 
-/** An engine whose first append waits until it is let go. */
-function heldEngine(): { engine: MemoryEngine; letGo: () => void } {
+/** An engine whose appends wait until they are let go. */
+function heldEngine(): { engine: MemoryEngine; gate: Gate } {
   const engine = new MemoryEngine();
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  engine.faults.append = () => promise;
-  return { engine, letGo: () => resolve(undefined) };
+  const gate = new Gate();
+  engine.faults.append = () => gate.opened;
+  return { engine, gate };
 }
 
 function lineOver(engine: MemoryEngine, passMaxBytes?: number, clock: Clock = systemClock) {
@@ -34,10 +35,10 @@ describe('AppendLine', () => {
   });
 
   it('lets everybody who waits during a pass share the next one', async () => {
-    const { engine, letGo } = heldEngine();
+    const { engine, gate } = heldEngine();
     const { line, log } = lineOver(engine);
     const appends = Array.from({ length: 10 }, (_, index) => line.join(message(index)));
-    letGo();
+    gate.open();
     await Promise.all(appends);
 
     expect(log.passes.map((pass) => pass.length)).toEqual([1, 9]);
@@ -65,10 +66,10 @@ describe('AppendLine', () => {
   });
 
   it('ends a pass before it passes the limit, and takes a message that fills it exactly', async () => {
-    const { engine, letGo } = heldEngine();
+    const { engine, gate } = heldEngine();
     const { line, log } = lineOver(engine, 3 * entryBytes);
     const appends = Array.from({ length: 8 }, () => line.join(message('x')));
-    letGo();
+    gate.open();
     await Promise.all(appends);
 
     expect(log.passes.map((pass) => pass.length)).toEqual([1, 3, 3, 1]);
@@ -85,12 +86,12 @@ describe('AppendLine', () => {
   });
 
   it('acknowledges the part of a pass that is durable and fails the rest, and goes on', async () => {
-    const { engine, letGo } = heldEngine();
+    const { engine, gate } = heldEngine();
     const { line, stored } = lineOver(engine);
     const failure = new MmmqError(ErrorCode.DISK_FULL, 'no room');
     const first = line.join(message('first'));
     const second = Array.from({ length: 4 }, (_, index) => line.join(message(index)));
-    letGo();
+    gate.open();
     await first;
     engine.faults.append = (_, payloads) => (payloads.length === 4 ? { stored: 3, failure } : undefined);
 
@@ -114,12 +115,12 @@ describe('AppendLine', () => {
   });
 
   it('takes the time stamp when the pass is formed', async () => {
-    const { engine, letGo } = heldEngine();
+    const { engine, gate } = heldEngine();
     let nowMs = 1000;
     const { line, log } = lineOver(engine, undefined, { ...systemClock, now: () => nowMs });
     const appends = [line.join(message('first')), line.join(message('second'))];
     nowMs = 2000;
-    letGo();
+    gate.open();
     await Promise.all(appends);
 
     expect(log.payloads.map((payload) => (JSON.parse(payload.toString()) as { timestamp: number }).timestamp)).toEqual([1000, 2000]);

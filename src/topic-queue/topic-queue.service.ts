@@ -146,15 +146,24 @@ export class TopicQueueService implements OnModuleInit, OnApplicationBootstrap, 
     for (const topicQueue of this.topicQueues()) this.announce(topicQueue);
   }
 
-  /** A listener that fails is its own affair: neither the publish that made the topic nor the other topics suffer from it. */
+  /**
+   * A listener that fails is its own affair: neither the publish that made the topic nor the other listeners suffer from it. So each is called
+   * on its own, where `emit` would leave out those behind one that throws: a dispatcher that misses a topic never delivers it.
+   */
   private announce(topicQueue: TopicQueue): void {
-    const failed = (error: unknown): void => {
-      this.logger.error(`a listener of ${TOPIC_QUEUE_INITIALIZED} failed for topic ${topicQueue.topic}`, stackOf(error));
-    };
+    const event = new TopicQueueInitialized(topicQueue);
+    for (const listener of this.events.listeners(TOPIC_QUEUE_INITIALIZED)) void this.tell(listener, event);
+  }
+
+  private async tell(listener: (event: TopicQueueInitialized) => unknown, event: TopicQueueInitialized): Promise<void> {
     try {
-      this.events.emitAsync(TOPIC_QUEUE_INITIALIZED, new TopicQueueInitialized(topicQueue)).catch(failed);
+      await listener(event);
     } catch (error) {
-      failed(error);
+      const topic = event.topicQueue.topic;
+      this.logger.error(
+        `a listener of ${TOPIC_QUEUE_INITIALIZED} failed for topic ${topic}`,
+        error instanceof Error ? error.stack : String(error),
+      );
     }
   }
 
@@ -175,8 +184,4 @@ export class TopicQueueService implements OnModuleInit, OnApplicationBootstrap, 
     if (this.currentState !== from) throw new Error(`the topic queue service cannot become ${next}: it is ${this.currentState}`);
     this.currentState = next;
   }
-}
-
-function stackOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { Gate } from '../../test/support/gate.js';
 import { MemoryEngine } from '../../test/support/memory-engine.js';
 import { ErrorCode, MmmqError, systemClock } from '../core/index.js';
 import { type Message, messageOf } from '../message/index.js';
@@ -86,26 +87,26 @@ describe('TopicQueue', () => {
     const engine = new MemoryEngine();
     await queueOver(engine).append(message('a'));
     const restarted = engine.restarted();
-    const held = Promise.withResolvers<void>();
-    restarted.faults.read = () => held.promise;
+    const gate = new Gate();
+    restarted.faults.read = () => gate.opened;
     const queue = queueOver(restarted);
     const resend = queue.append(message('a'));
 
     await expect(queue.append(message(undefined))).resolves.toBe(1);
-    held.resolve();
+    gate.open();
     await expect(resend).resolves.toBe(0);
     await expect(queue.append(message('c'))).resolves.toBe(2);
   });
 
   it('answers resends that come while the first is under way as it answers the first', async () => {
     const engine = new MemoryEngine();
-    const held = Promise.withResolvers<undefined>();
-    engine.faults.append = () => held.promise;
+    const gate = new Gate();
+    engine.faults.append = () => gate.opened;
     const queue = queueOver(engine);
     const outcomes = Promise.allSettled(
       [message('a', 1), message('a', 1), message('a', 2), message('b', 1)].map((each) => queue.append(each)),
     );
-    held.resolve(undefined);
+    gate.open();
 
     const [first, same, other, next] = await outcomes;
     expect([first, same, next]).toEqual([0, 0, 1].map((value) => ({ status: 'fulfilled', value })));
@@ -155,15 +156,15 @@ describe('TopicQueue', () => {
 
   it('answers what is under way when it closes, and takes nothing more', async () => {
     const engine = new MemoryEngine();
-    const held = Promise.withResolvers<undefined>();
-    engine.faults.append = () => held.promise;
+    const gate = new Gate();
+    engine.faults.append = () => gate.opened;
     const queue = queueOver(engine);
     const underWay = [queue.append(message(undefined)), queue.append(message('a'))];
     const closed = queue.close();
 
     await expect(queue.append(message('b'))).rejects.toMatchObject({ code: ErrorCode.CLOSED });
     expect(queue.state).toBe(TopicQueueState.CLOSING);
-    held.resolve(undefined);
+    gate.open();
     await closed;
     await expect(Promise.all(underWay)).resolves.toEqual([0, 1]);
     expect(queue.state).toBe(TopicQueueState.CLOSED);

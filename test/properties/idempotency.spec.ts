@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { ENTRY_HEADER_BYTES, systemClock } from '../../src/core/index.js';
 import { messageOf, PublishRefusedError } from '../../src/message/index.js';
 import { IdempotencyMemory, type IdempotencyLimits, TopicQueue } from '../../src/topic-queue/index.js';
@@ -37,8 +37,9 @@ function expectedOutcome(
   content: string,
   limits: IdempotencyLimits,
 ): number | 'refused' {
+  if (id === undefined) return entries.length;
   let bytes = 0;
-  for (let offset = entries.length - 1; id !== undefined && offset >= 0; offset -= 1) {
+  for (let offset = entries.length - 1; offset >= 0; offset -= 1) {
     const entry = entries[offset] as ModelEntry;
     bytes += entry.bytes;
     if (entries.length - offset > limits.maxCount || bytes > limits.maxBytes) break;

@@ -71,6 +71,23 @@ describe('the JSON scanner, against JSON.parse', () => {
     );
   });
 
+  it('accepts and refuses the same characters everywhere: alone, in a string, behind a back-slash, as a digit of an escape', () => {
+    const characters = Array.from({ length: 0x100 }, (_, code) => String.fromCharCode(code));
+    const texts = characters.flatMap((c) => [
+      c,
+      `1${c}`,
+      `"${c}"`,
+      `"\\${c}"`,
+      `"\\u004${c}"`,
+      `{"a"${c}1}`,
+      `[1${c}1]`,
+      `-${c}`,
+      `1.0${c}5`,
+    ]);
+    const differing = texts.filter((text) => scans(Buffer.from(text)) !== parses(text));
+    expect(differing).toEqual([]);
+  });
+
   it('accepts and refuses the same bytes once they are known to be UTF-8', () => {
     fc.assert(
       fc.property(document, fc.nat(), fc.integer({ min: 0, max: 255 }), (text, at, byte) => {

@@ -1,0 +1,55 @@
+/*
+ * The house has floors, and imports go down only: core <- message <- settings, storage <- topic-queue <- dispatcher <- broker <- operations
+ * <- the application. A part that knows only what stands below it can be understood, tested and replaced alone: the engine port in core
+ * is what lets another log take the place of the files, and that holds only as long as nothing above storage knows files.
+ * A folder is entered through its index.ts, so that what is behind it can change.
+ */
+const FLOORS = ['core', 'message', 'settings', 'storage', 'topic-queue', 'dispatcher', 'broker', 'operations'];
+
+/** Two parts of one floor that know nothing of each other. */
+const STRANGERS = [['message', 'storage']];
+
+const upwards = FLOORS.flatMap((floor, index) => {
+  const above = FLOORS.slice(index + 1);
+  return above.length === 0
+    ? []
+    : [
+        {
+          name: `${floor}-knows-only-what-is-below`,
+          severity: 'error',
+          from: { path: `^src/${floor}/` },
+          to: { path: `^src/((${above.join('|')})/|[^/]+\\.ts$)` },
+        },
+      ];
+});
+
+/** @type {import('dependency-cruiser').IConfiguration} */
+module.exports = {
+  forbidden: [
+    ...upwards,
+    ...STRANGERS.flatMap(([one, other]) => [
+      { name: `${one}-and-${other}-are-strangers`, severity: 'error', from: { path: `^src/${one}/` }, to: { path: `^src/${other}/` } },
+      { name: `${other}-and-${one}-are-strangers`, severity: 'error', from: { path: `^src/${other}/` }, to: { path: `^src/${one}/` } },
+    ]),
+    {
+      name: 'one-entrance-per-folder',
+      comment: 'other floors import the index only',
+      severity: 'error',
+      from: { path: '^src/([^/]+)/', pathNot: '\\.spec\\.ts$' },
+      to: { path: '^src/([^/]+)/.+', pathNot: ['^src/$1/', '^src/[^/]+/index\\.ts$', '^src/operations/[^/]+/index\\.ts$'] },
+    },
+    {
+      name: 'only-the-file-system-touches-the-disk',
+      severity: 'error',
+      from: { path: '^src/', pathNot: ['^src/storage/file-system/', '^src/settings/', '\\.spec\\.ts$'] },
+      to: { path: '^(node:)?fs(/promises)?$' },
+    },
+    { name: 'no-circles', severity: 'error', from: {}, to: { circular: true, dependencyTypesNot: ['type-only'] } },
+  ],
+  options: {
+    tsConfig: { fileName: 'tsconfig.json' },
+    tsPreCompilationDeps: true,
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '(^|/)test/' },
+  },
+};

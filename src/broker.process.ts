@@ -1,0 +1,109 @@
+import type { AddressInfo } from 'node:net';
+import { ConsoleLogger, type INestApplication } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import type { Server } from 'node:http';
+import { AppModule } from './app.module.js';
+import { MmmqError } from './core/index.js';
+import { settingsConfiguration, type Settings } from './settings/index.js';
+
+/** A request has so long to arrive whole, its headers so long on their own. */
+const REQUEST_TIMEOUT_MS = 60_000;
+const HEADERS_TIMEOUT_MS = 20_000;
+/** Longer than the clients that keep connections open usually do, so that it is they who close an idle one. */
+const KEEP_ALIVE_TIMEOUT_MS = 65_000;
+
+/** What is under way when the process is told to stop has so long to finish. */
+const DRAIN_DEADLINE_MS = 10_000;
+const CLOSE_IDLE_CONNECTIONS_EVERY_MS = 50;
+/** Whatever happens, the process is gone after this. */
+const STOP_DEADLINE_MS = 20_000;
+
+/** What Nest tells of its own start: the module list, the routes, and its own print of errors that this process reports itself. */
+const CONTEXTS_NOT_LOGGED = new Set(['NestFactory', 'InstanceLoader', 'RoutesResolver', 'RouterExplorer', 'NestApplication', 'ExceptionHandler']);
+
+class BrokerLogger extends ConsoleLogger {
+  override log(message: unknown, ...rest: unknown[]): void {
+    if (!CONTEXTS_NOT_LOGGED.has(String(rest.at(-1)))) super.log(message, ...rest);
+  }
+
+  override error(message: unknown, ...rest: unknown[]): void {
+    if (!CONTEXTS_NOT_LOGGED.has(String(rest.at(-1)))) super.error(message, ...rest);
+  }
+}
+
+/**
+ * The broker as a process of its own: it starts or says in one message why not, prints one line when it is ready, drains on SIGTERM and
+ * SIGINT and ends with 0, and ends with 1 after an error that nobody caught, rather than go on half alive.
+ */
+export async function runBroker(): Promise<void> {
+  process.on('uncaughtException', (error) => end(error));
+  process.on('unhandledRejection', (reason) => end(reason));
+  try {
+    const app = await NestFactory.create<NestExpressApplication>(AppModule, {
+      bodyParser: false,
+      abortOnError: false,
+      logger: new BrokerLogger('mmmq'),
+    });
+    stopOnSignals(app);
+    app.disable('x-powered-by');
+    const server: Server = app.getHttpServer();
+    server.requestTimeout = REQUEST_TIMEOUT_MS;
+    server.headersTimeout = HEADERS_TIMEOUT_MS;
+    server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
+    const settings: Settings = app.get(settingsConfiguration.KEY);
+    await app.listen(settings.server.port, settings.server.host);
+    console.log(`mmmq is ready on ${urlOf(server)} with the data directory ${settings.broker.storage.rootDir}`);
+  } catch (error) {
+    end(error);
+  }
+}
+
+function urlOf(server: Server): string {
+  const { address, family, port } = server.address() as AddressInfo;
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+}
+
+function stopOnSignals(app: INestApplication<Server>): void {
+  let stopping = false;
+  const stop = (signal: NodeJS.Signals): void => {
+    // Whoever asks a second time does not want to wait.
+    if (stopping) process.exit(1);
+    stopping = true;
+    console.log(`mmmq stops on ${signal}`);
+    setTimeout(() => end(new Error(`not stopped within ${STOP_DEADLINE_MS} ms`)), STOP_DEADLINE_MS).unref();
+    drainConnections(app.getHttpServer());
+    app.close().then(
+      () => process.exit(0),
+      (error: unknown) => end(error),
+    );
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+}
+
+/** The server closes when its last connection does: idle ones go at once, those with a request under way when it is answered or too late. */
+function drainConnections(server: Server): void {
+  const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_CONNECTIONS_EVERY_MS);
+  const deadline = setTimeout(() => server.closeAllConnections(), DRAIN_DEADLINE_MS);
+  server.once('close', () => {
+    clearInterval(idle);
+    clearTimeout(deadline);
+  });
+}
+
+/** One message: for an error with a code it says what to do, for any other it says where it came from. */
+function end(error: unknown): never {
+  console.error(`mmmq: ${messageOf(error)}`);
+  process.exit(1);
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof MmmqError) return error.message;
+  if (!(error instanceof Error)) return String(error);
+  if ('code' in error && error.code === 'EADDRINUSE') return `${error.message}: another process listens there; set server.port or SERVER_PORT`;
+  if ('code' in error && (error.code === 'EADDRNOTAVAIL' || error.code === 'ENOTFOUND' || error.code === 'EACCES') && 'syscall' in error) {
+    return `${error.message}: set server.host and server.port, or SERVER_HOST and SERVER_PORT, to what this machine can listen on`;
+  }
+  return error.stack ?? error.message;
+}

@@ -1,0 +1,4 @@
+import 'reflect-metadata';
+import { runBroker } from './broker.process.js';
+
+await runBroker();

@@ -1,0 +1,221 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import {
+  type DynamicModule,
+  type INestApplicationContext,
+  Inject,
+  Injectable,
+  type LoggerService,
+  Module,
+  type OnApplicationBootstrap,
+  type OnModuleInit,
+  type Type,
+} from '@nestjs/common';
+import { EventEmitter2, OnEvent } from '@nestjs/event-emitter';
+import { Test } from '@nestjs/testing';
+import { Gate } from '../../test/support/gate.js';
+import { MemoryEngine } from '../../test/support/memory-engine.js';
+import { ENGINE, ErrorCode, MmmqError } from '../core/index.js';
+import { type Message, messageOf } from '../message/index.js';
+import {
+  TOPIC_QUEUE_INITIALIZED,
+  type TopicQueueInitialized,
+  TopicQueueModule,
+  TopicQueueService,
+  TopicQueueServiceState,
+} from './index.js';
+
+const message = (topic: string, content: unknown = 1): Message => messageOf({ topic, content });
+
+@Injectable()
+class Listener {
+  readonly topics: string[] = [];
+
+  @OnEvent(TOPIC_QUEUE_INITIALIZED)
+  onTopicQueue({ topicQueue }: TopicQueueInitialized): void {
+    this.topics.push(topicQueue.topic);
+  }
+}
+
+@Module({})
+class MemoryStorageModule {}
+
+const SILENT: LoggerService = { log: () => undefined, error: () => undefined, warn: () => undefined };
+
+let app: INestApplicationContext | undefined;
+
+async function applicationOver(engine: MemoryEngine, ...providers: Type[]) {
+  const storage: DynamicModule = { module: MemoryStorageModule, providers: [{ provide: ENGINE, useValue: engine }], exports: [ENGINE] };
+  const module = await Test.createTestingModule({ imports: [TopicQueueModule.register(storage)], providers: [Listener, ...providers] })
+    .setLogger(SILENT)
+    .compile();
+  app = module;
+  const service = module.get(TopicQueueService);
+  return { module, service, listener: module.get(Listener) };
+}
+
+afterEach(async () => {
+  await app?.close();
+  app = undefined;
+});
+
+describe('TopicQueueService', () => {
+  it('serves the topics that it finds, and says so once for each when the listeners are there', async () => {
+    const engine = new MemoryEngine();
+    engine.withTopic('payment.received');
+    engine.withTopic('order.created');
+    const { module, service, listener } = await applicationOver(engine);
+    expect(service.state).toBe(TopicQueueServiceState.STARTING);
+    await module.init();
+
+    expect(service.state).toBe(TopicQueueServiceState.SERVING);
+    expect(service.topicQueues().map(({ topic }) => topic)).toEqual(['order.created', 'payment.received']);
+    expect(listener.topics).toEqual(['order.created', 'payment.received']);
+  });
+
+  it('makes a topic queue for the first message of a topic, and says so once', async () => {
+    const { module, service, listener } = await applicationOver(new MemoryEngine());
+    await module.init();
+
+    await expect(service.append(message('order.created'))).resolves.toEqual({ topic: 'order.created', offset: 0 });
+    await expect(service.append(message('order.created'))).resolves.toEqual({ topic: 'order.created', offset: 1 });
+    expect(listener.topics).toEqual(['order.created']);
+    expect(service.topicQueue('order.created')?.count).toBe(2);
+    expect(service.topicQueue('order.paid')).toBeUndefined();
+  });
+
+  it('says once of topics that are made between its start and the time when the listeners are there', async () => {
+    @Injectable()
+    class EarlyPublisher implements OnModuleInit, OnApplicationBootstrap {
+      constructor(@Inject(TopicQueueService) private readonly topicQueues: TopicQueueService) {}
+
+      async onModuleInit(): Promise<void> {
+        await this.topicQueues.append(message('order.created'));
+      }
+
+      async onApplicationBootstrap(): Promise<void> {
+        await this.topicQueues.append(message('order.paid'));
+      }
+    }
+    const { module, listener } = await applicationOver(new MemoryEngine(), EarlyPublisher);
+    await module.init();
+
+    expect(listener.topics).toEqual(['order.created', 'order.paid']);
+  });
+
+  it('lets concurrent first messages of a topic share one creation', async () => {
+    const engine = new MemoryEngine();
+    const gate = new Gate();
+    let creations = 0;
+    engine.faults.create = async () => {
+      creations += 1;
+      await gate.opened;
+    };
+    const { module, service, listener } = await applicationOver(engine);
+    await module.init();
+    const appends = Array.from({ length: 10 }, (_, index) => service.append(message('order.created', index)));
+    gate.open();
+
+    expect((await Promise.all(appends)).map(({ offset }) => offset)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    expect(creations).toBe(1);
+    expect(listener.topics).toEqual(['order.created']);
+  });
+
+  it('fails all who wait for a creation that fails, and tries again with the next message', async () => {
+    const engine = new MemoryEngine();
+    const failure = new MmmqError(ErrorCode.DISK_FULL, 'no room');
+    engine.faults.create = () => Promise.reject(failure);
+    const { module, service, listener } = await applicationOver(engine);
+    await module.init();
+
+    const outcomes = await Promise.allSettled([service.append(message('order.created')), service.append(message('order.created'))]);
+    expect(outcomes).toEqual([1, 2].map(() => ({ status: 'rejected', reason: failure })));
+    expect(listener.topics).toEqual([]);
+    delete engine.faults.create;
+    await expect(service.append(message('Order.created'))).resolves.toEqual({ topic: 'Order.created', offset: 0 });
+  });
+
+  it('refuses a topic that differs only in case from one that is there or just being made', async () => {
+    const engine = new MemoryEngine();
+    engine.withTopic('order.created');
+    const gate = new Gate();
+    engine.faults.create = () => gate.opened;
+    const { module, service } = await applicationOver(engine);
+    await module.init();
+    const made = service.append(message('order.paid'));
+
+    await expect(service.append(message('Order.Created'))).rejects.toMatchObject({ status: 409, field: 'topic' });
+    await expect(service.append(message('order.PAID'))).rejects.toMatchObject({ status: 409, field: 'topic' });
+    gate.open();
+    await expect(made).resolves.toEqual({ topic: 'order.paid', offset: 0 });
+  });
+
+  it('serves two topics that differ only in case when both are there already', async () => {
+    const engine = new MemoryEngine();
+    engine.withTopic('order');
+    engine.withTopic('Order');
+    const { module, service } = await applicationOver(engine);
+    await module.init();
+
+    await expect(service.append(message('order'))).resolves.toEqual({ topic: 'order', offset: 0 });
+    await expect(service.append(message('Order'))).resolves.toEqual({ topic: 'Order', offset: 0 });
+    await expect(service.append(message('ORDER'))).rejects.toMatchObject({ status: 409 });
+  });
+
+  it('does not let a listener that fails spoil a publish or the news for others', async () => {
+    @Injectable()
+    class FailingListener {
+      @OnEvent(TOPIC_QUEUE_INITIALIZED, { suppressErrors: false, prependListener: true })
+      onTopicQueue(): Promise<void> {
+        return Promise.reject(new Error('a listener failed'));
+      }
+    }
+    const { module, service, listener } = await applicationOver(new MemoryEngine(), FailingListener);
+    await module.init();
+    module.get(EventEmitter2).prependListener(TOPIC_QUEUE_INITIALIZED, () => {
+      throw new Error('this one failed at once');
+    });
+
+    await expect(service.append(message('order.created'))).resolves.toEqual({ topic: 'order.created', offset: 0 });
+    expect(listener.topics).toEqual(['order.created']);
+  });
+
+  it('refuses the start when the log cannot be opened', async () => {
+    const engine = new MemoryEngine();
+    const failure = new MmmqError(ErrorCode.CORRUPT, 'order.created/0000000000000000000.mmm is too short');
+    engine.faults.open = () => Promise.reject(failure);
+    const { module } = await applicationOver(engine);
+
+    await expect(module.init()).rejects.toBe(failure);
+  });
+
+  it('takes nothing before the start', async () => {
+    const { service } = await applicationOver(new MemoryEngine());
+
+    await expect(service.append(message('order.created'))).rejects.toMatchObject({ code: ErrorCode.CLOSED });
+  });
+
+  it('answers what is under way when it ends, creations too, and closes the log after that', async () => {
+    const engine = new MemoryEngine();
+    const creation = new Gate();
+    const append = new Gate();
+    engine.faults.create = () => creation.opened;
+    engine.faults.append = () => append.opened;
+    engine.withTopic('order.created');
+    const { module, service } = await applicationOver(engine);
+    await module.init();
+    const underWay = [service.append(message('order.created')), service.append(message('order.paid'))];
+    const closed = module.close();
+    while (service.state !== TopicQueueServiceState.CLOSED) await Promise.resolve();
+
+    await expect(service.append(message('order.created'))).rejects.toMatchObject({ code: ErrorCode.CLOSED });
+    expect(engine.isClosed).toBe(false);
+    append.open();
+    creation.open();
+    await expect(Promise.all(underWay)).resolves.toEqual([
+      { topic: 'order.created', offset: 0 },
+      { topic: 'order.paid', offset: 0 },
+    ]);
+    await closed;
+    expect(engine.isClosed).toBe(true);
+  });
+});

@@ -1,0 +1,393 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { INestApplication } from '@nestjs/common';
+import request from 'supertest';
+import { ErrorCode, MmmqError } from '../../src/core/index.js';
+import { PublishBodyReader } from '../../src/broker/publish-body.reader.js';
+import { TopicQueueService } from '../../src/topic-queue/index.js';
+import { brokerApplication } from '../support/broker-application.js';
+import { Gate } from '../support/gate.js';
+import { MemoryEngine } from '../support/memory-engine.js';
+import { RawHttp } from '../support/raw-http.js';
+import { temporaryDirectories } from '../support/temporary-directory.js';
+import { until } from '../support/until.js';
+
+const MAX_BYTES = 4096;
+const PENDING_MAX_BYTES = 10_000;
+
+const messageJson = (content = '"x"', topic = 'order.created'): string => `{"topic":"${topic}","content":${content}}`;
+/** A message of exactly so many bytes. */
+const messageOfBytes = (bytes: number): string => messageJson(`"${'x'.repeat(bytes - messageJson('""').length)}"`);
+
+let engine: MemoryEngine;
+let app: INestApplication;
+let port: number;
+let logged: string[];
+
+beforeEach(async () => {
+  engine = new MemoryEngine();
+  logged = [];
+  const log = (...words: unknown[]): void => void logged.push(words.join(' '));
+  ({ app, port } = await brokerApplication({
+    engine,
+    logger: { log, error: log, warn: log },
+    broker: { message: { maxBytes: MAX_BYTES }, pending: { maxBytes: PENDING_MAX_BYTES }, segment: { maxBytes: PENDING_MAX_BYTES } },
+  }));
+});
+
+afterEach(async () => {
+  app.getHttpServer().closeAllConnections();
+  await app.close();
+});
+
+function publish(body: string | Buffer, headers: Record<string, string> = {}): request.Test {
+  return request(app.getHttpServer())
+    .post('/messages')
+    .set({ 'content-type': 'application/json', ...headers })
+    .serialize((sent: unknown) => sent as string)
+    .send(body);
+}
+
+const stored = (topic = 'order.created'): readonly string[] =>
+  (engine.logs.get(topic)?.payloads ?? []).map((payload) => payload.toString());
+const storedCount = (): number => [...engine.logs.values()].reduce((count, log) => count + log.count, 0);
+const pendingCount = (): number => app.get(PublishBodyReader).pending.count;
+
+describe('POST /messages', () => {
+  it('answers ACK with topic and offset once the message is stored', async () => {
+    const first = await publish(messageJson());
+    const second = await publish(messageJson());
+
+    expect([first.status, first.text]).toEqual([200, '{"acknowledgement":"ACK","topic":"order.created","offset":0}']);
+    expect(second.text).toBe('{"acknowledgement":"ACK","topic":"order.created","offset":1}');
+    expect(first.headers['content-type']).toBe('application/json');
+    expect(first.headers['etag']).toBeUndefined();
+  });
+
+  it('stores the bytes of the producer with the time stamp behind them', async () => {
+    const body = ' {"content" : {"a":1.0,"a":1e400,"b":"\\ud800", "c":12345678901234567890} ,\n"topic":"order.created"} ';
+    await publish(body).expect(200);
+
+    expect(stored()[0]).toMatch(
+      /^\{"content" : \{"a":1\.0,"a":1e400,"b":"\\ud800", "c":12345678901234567890\} ,\n"topic":"order\.created","timestamp":\d{13}\}$/,
+    );
+  });
+
+  it('takes idempotency key and trace context from the headers', async () => {
+    const trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    const headers = { 'idempotency-key': 'order-1', traceparent: trace, tracestate: 'a=1' };
+    await publish(messageJson(), headers).expect(200);
+    const again = await publish(messageJson(), headers);
+    const other = await publish(messageJson('"y"'), headers);
+
+    expect(again.text).toBe('{"acknowledgement":"ACK","topic":"order.created","offset":0}');
+    expect(other.status).toBe(422);
+    expect(other.body).toEqual({ acknowledgement: 'NACK', field: 'id', reason: expect.any(String) });
+    expect(stored()).toHaveLength(1);
+    expect(stored()[0]).toContain(`,"id":"order-1","traceparent":"${trace}","tracestate":"a=1","timestamp":`);
+  });
+
+  it('refuses an idempotency key that is there twice', async () => {
+    const http = await RawHttp.to(port);
+    const body = messageJson();
+    http.send(
+      `POST /messages HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nidempotency-key: a\r\nIdempotency-Key: a\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    );
+
+    expect(await http.answer()).toMatchObject({ status: 400, body: expect.stringContaining('"field":"id"') });
+    http.socket.destroy();
+  });
+
+  it('refuses a topic that differs from another only in case', async () => {
+    await publish(messageJson()).expect(200);
+
+    const refused = await publish(messageJson('1', 'Order.Created'));
+    expect([refused.status, refused.body]).toEqual([409, { acknowledgement: 'NACK', field: 'topic', reason: expect.any(String) }]);
+  });
+
+  it.each([
+    ['a full disk', ErrorCode.DISK_FULL, 507],
+    ['a failed sync', ErrorCode.APPEND_FAILED, 503],
+    ['a topic that refuses appends', ErrorCode.TOPIC_REFUSING, 503],
+  ] as const)('answers %s with a NACK', async (_, code, status) => {
+    engine.faults.append = () => ({ stored: 0, failure: new MmmqError(code, 'what happened, and what to do') });
+
+    const answer = await publish(messageJson());
+    expect([answer.status, answer.text]).toEqual([status, '{"acknowledgement":"NACK","reason":"what happened, and what to do"}']);
+  });
+
+  it('answers a bug with a NACK that says nothing of it, and logs it', async () => {
+    engine.faults.create = () => {
+      throw new TypeError('undefined is not a function');
+    };
+
+    const answer = await publish(messageJson('"secret content"'));
+    expect([answer.status, answer.text]).toEqual([
+      503,
+      '{"acknowledgement":"NACK","reason":"the broker failed unexpectedly; its log says how"}',
+    ]);
+    expect(logged.join('\n')).toContain('TypeError: undefined is not a function');
+    expect(logged.join('\n')).not.toContain('secret');
+  });
+
+  it('answers 503 when the broker is closed', async () => {
+    await app.get(TopicQueueService).onApplicationShutdown();
+
+    const answer = await publish(messageJson());
+    expect([answer.status, answer.body]).toEqual([503, { acknowledgement: 'NACK', reason: expect.any(String) }]);
+  });
+
+  it('sends its clients to other connections while the application stops', async () => {
+    expect((await publish(messageJson())).headers['connection']).not.toBe('close');
+    app.get(TopicQueueService).onModuleDestroy();
+
+    const answer = await publish(messageJson());
+    expect([answer.status, answer.headers['connection']]).toEqual([200, 'close']);
+  });
+});
+
+describe('A publish that is refused for what it is', () => {
+  const deep = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
+
+  it.each<[string, string | Buffer, string | undefined]>([
+    ['that is empty', '', undefined],
+    ['that is no JSON', '{"topic":', undefined],
+    ['with more than one value', `${messageJson()}{}`, undefined],
+    ['that is no object', '[]', undefined],
+    ['with a byte order mark', `\ufeff${messageJson()}`, undefined],
+    [
+      'with invalid UTF-8',
+      Buffer.concat([Buffer.from('{"topic":"a","content":"'), Buffer.from([0xc3, 0x28]), Buffer.from('"}')]),
+      undefined,
+    ],
+    ['without a topic', '{"content":1}', 'topic'],
+    ['whose topic is a number', '{"topic":1,"content":1}', 'topic'],
+    ['whose topic leads out of the directory', messageJson('1', '../../etc/passwd'), 'topic'],
+    ['whose topic is a path', messageJson('1', 'order/created'), 'topic'],
+    ['whose topic is the parent directory', messageJson('1', '..'), 'topic'],
+    ['whose topic hides a zero byte', messageJson('1', 'order\\u0000'), 'topic'],
+    ['to a dead letter topic', messageJson('1', 'dlq.order-dispatcher'), 'topic'],
+    ['without content', '{"topic":"a"}', 'content'],
+    ['with null as content', messageJson('null'), 'content'],
+    ['with 513 levels of content', messageJson(deep(513)), 'content'],
+    ['with an unknown member', '{"topic":"a","content":1,"colour":"red"}', 'colour'],
+    ['with __proto__ as a member', '{"topic":"a","content":1,"__proto__":{}}', '__proto__'],
+    ['with a member twice', '{"topic":"a","content":1,"content":1}', 'content'],
+    ['with an id that breaks the rule', '{"topic":"a","content":1,"id":"a b"}', 'id'],
+    ['with a key that breaks the rule', '{"topic":"a","content":1,"key":""}', 'key'],
+    ['with headers that break the rule', '{"topic":"a","content":1,"headers":{"A":"b"}}', 'headers'],
+  ])('is answered 400 %s', async (_, body, field) => {
+    const answer = await publish(body);
+
+    expect(answer.status).toBe(400);
+    expect(answer.body).toEqual({ acknowledgement: 'NACK', ...(field === undefined ? {} : { field }), reason: expect.any(String) });
+    expect(storedCount()).toBe(0);
+    await publish(messageJson()).expect(200);
+  });
+
+  it('lets __proto__ in the content be what it is: content', async () => {
+    await publish(messageJson('{"__proto__":{"polluted":true}}')).expect(200);
+
+    expect(stored()[0]).toContain('{"__proto__":{"polluted":true}}');
+    expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+  });
+
+  it.each([
+    ['no type', ''],
+    ['text', 'text/plain'],
+    ['a form', 'application/x-www-form-urlencoded'],
+    ['lines of JSON', 'application/x-ndjson'],
+    ['a relative of JSON', 'application/vnd.api+json'],
+    ['two types in one', 'application/json, application/json'],
+    ['a type that is cut off', 'application/json; charset="utf-8'],
+    ['a parameter without a value', 'application/json; charset'],
+    ['another charset', 'application/json; charset=iso-8859-1'],
+    ['a relative of the charset', 'application/json; charset=utf-16'],
+    ['the charset of a fake', 'application/json; charset=__proto__'],
+    ['a header made to be slow', `application/json${';'.padEnd(100, ' ').repeat(100)}!`],
+  ])('is answered 415 with %s as its type', async (_, type) => {
+    const http = await RawHttp.to(port);
+    const body = messageJson();
+    http.send(
+      `POST /messages HTTP/1.1\r\nhost: x\r\n${type === '' ? '' : `content-type: ${type}\r\n`}content-length: ${body.length}\r\n\r\n${body}`,
+    );
+
+    const answer = await http.answer();
+    expect(answer?.status).toBe(415);
+    expect(JSON.parse(answer?.body ?? '')).toEqual({ acknowledgement: 'NACK', field: 'content-type', reason: expect.any(String) });
+    await http.closed();
+    expect(storedCount()).toBe(0);
+  });
+
+  it.each([
+    'application/json;charset=utf-8',
+    'Application/JSON ; Charset="UTF-8"',
+    'application/json;',
+    'application/json; profile="a\\"b"',
+  ])('is none with the type %s', async (type) => {
+    await publish(messageJson(), { 'content-type': type }).expect(200);
+  });
+
+  it('is answered 415 with two types', async () => {
+    const http = await RawHttp.to(port);
+    const body = messageJson();
+    http.send(
+      `POST /messages HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-type: text/plain\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    );
+
+    expect(await http.answer()).toMatchObject({ status: 415 });
+    await http.closed();
+  });
+
+  it.each(['gzip', 'identity, gzip', 'br', 'x'])('is answered 415 with the content encoding %s', async (coding) => {
+    const answer = await publish(messageJson(), { 'content-encoding': coding });
+
+    expect([answer.status, answer.body]).toEqual([415, { acknowledgement: 'NACK', field: 'content-encoding', reason: expect.any(String) }]);
+    await publish(messageJson(), { 'content-encoding': 'Identity' }).expect(200);
+  });
+
+  it('is answered 415 before 413, and 413 before 400', async () => {
+    const tooLarge = 'x'.repeat(MAX_BYTES + 1);
+
+    await publish(tooLarge, { 'content-type': 'text/plain' }).expect(415);
+    await publish(tooLarge).expect(413);
+  });
+});
+
+describe('A publish that is too large', () => {
+  const head = (headers: string): string => `POST /messages HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${headers}\r\n\r\n`;
+  const chunk = (bytes: string): string => `${bytes.length.toString(16)}\r\n${bytes}\r\n`;
+
+  it('is one that has a byte more than the limit', async () => {
+    await publish(messageOfBytes(MAX_BYTES)).expect(200);
+
+    const answer = await publish(messageOfBytes(MAX_BYTES + 1));
+    expect([answer.status, answer.body]).toEqual([413, { acknowledgement: 'NACK', reason: expect.stringContaining(String(MAX_BYTES)) }]);
+    expect(answer.headers['connection']).toBe('close');
+    expect(storedCount()).toBe(1);
+    expect(pendingCount()).toBe(0);
+  });
+
+  it('is answered by its Content-Length before it is sent', async () => {
+    const http = await RawHttp.to(port);
+    http.send(head(`content-length: ${MAX_BYTES + 1}`));
+
+    expect(await http.answer()).toMatchObject({ status: 413 });
+    http.socket.destroy();
+  });
+
+  it('is answered when it is sent in chunks, at the first byte too many', async () => {
+    const http = await RawHttp.to(port);
+    http.send(head('transfer-encoding: chunked') + chunk('x'.repeat(MAX_BYTES)) + chunk('x'));
+
+    expect(await http.answer()).toMatchObject({ status: 413 });
+    expect(pendingCount()).toBe(0);
+    http.socket.destroy();
+  });
+
+  it('leaves the answer readable to a client that sends everything first', async () => {
+    const bytes = 8 * 1024 * 1024;
+    const http = await RawHttp.to(port);
+    http.socket.pause();
+    http.send(head(`content-length: ${bytes}`));
+    for (let sent = 0; sent < bytes; sent += 64 * 1024) {
+      if (!http.socket.write('x'.repeat(64 * 1024))) await new Promise<void>((resolve) => http.socket.once('drain', () => resolve()));
+    }
+    http.socket.resume();
+
+    expect(await http.answer()).toMatchObject({ status: 413 });
+    await http.closed();
+  });
+
+  it('is cut off when it does not end', async () => {
+    const http = await RawHttp.to(port);
+    http.send(head('transfer-encoding: chunked'));
+    const piece = chunk('x'.repeat(64 * 1024));
+    const flood = (): void => {
+      while (!http.socket.destroyed && http.socket.write(piece));
+    };
+    http.socket.on('drain', flood);
+    flood();
+
+    await http.closed();
+    expect(pendingCount()).toBe(0);
+  });
+
+  it('is a million nested arrays', async () => {
+    const levels = 1_000_000;
+    await app.close();
+    ({ app, port } = await brokerApplication({ engine: (engine = new MemoryEngine()), broker: { message: { maxBytes: 4 * levels } } }));
+
+    const answer = await publish(messageJson('['.repeat(levels) + ']'.repeat(levels)));
+    expect([answer.status, answer.body]).toEqual([400, { acknowledgement: 'NACK', field: 'content', reason: expect.any(String) }]);
+    expect(storedCount()).toBe(0);
+  });
+});
+
+describe('The bytes of publishes without an answer', () => {
+  const send = (http: RawHttp, body: string, sent = body.length): void =>
+    http.send(
+      `POST /messages HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body.slice(0, sent)}`,
+    );
+
+  it('are bounded: one that passes the bound is answered 429, and is welcome when others have their answer', async () => {
+    const gate = new Gate();
+    engine.faults.append = () => gate.opened;
+    const body = messageOfBytes(4000);
+    const waiting = [await RawHttp.to(port), await RawHttp.to(port)];
+    for (const http of waiting) send(http, body);
+    await until(() => pendingCount() === 8000);
+
+    const answer = await publish(body);
+    expect([answer.status, answer.body]).toEqual([429, { acknowledgement: 'NACK', reason: expect.any(String) }]);
+    expect(answer.headers['retry-after']).toBe('1');
+    gate.open();
+    for (const http of waiting) {
+      expect(await http.answer()).toMatchObject({ status: 200 });
+      http.socket.destroy();
+    }
+    await until(() => pendingCount() === 0);
+    await publish(body).expect(200);
+  });
+
+  it('are given back when a client goes away in mid-body, and nothing of it is stored', async () => {
+    const http = await RawHttp.to(port);
+    send(http, messageOfBytes(4000), 2000);
+    await until(() => pendingCount() === 2000);
+    http.socket.destroy();
+
+    await until(() => pendingCount() === 0);
+    expect(storedCount()).toBe(0);
+    await publish(messageJson()).expect(200);
+  });
+
+  it('count until the append is over when a client goes away while it waits for its answer', async () => {
+    const gate = new Gate();
+    engine.faults.append = () => gate.opened;
+    const http = await RawHttp.to(port);
+    send(http, messageOfBytes(4000));
+    await until(() => pendingCount() === 4000 && engine.logs.get('order.created')?.passes.length === 1);
+    http.socket.destroy();
+    await http.closed();
+    expect(pendingCount()).toBe(4000);
+    gate.open();
+
+    await until(() => pendingCount() === 0);
+    expect(storedCount()).toBe(1);
+  });
+});
+
+describe('POST /messages over real files', () => {
+  const directory = temporaryDirectories();
+
+  it('answers a resend as before after a restart, and goes on at the next offset', async () => {
+    const rootDir = await directory();
+    for (const expected of [0, 0]) {
+      await app.close();
+      ({ app, port } = await brokerApplication({ broker: { storage: { rootDir } } }));
+      const answer = await publish(messageJson(), { 'idempotency-key': 'order-1' });
+      expect(answer.text).toBe(`{"acknowledgement":"ACK","topic":"order.created","offset":${expected}}`);
+    }
+
+    expect((await publish(messageJson())).text).toBe('{"acknowledgement":"ACK","topic":"order.created","offset":1}');
+  });
+});

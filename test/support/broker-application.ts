@@ -1,0 +1,35 @@
+import type { AddressInfo } from 'node:net';
+import type { INestApplication, LoggerService, ModuleMetadata } from '@nestjs/common';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { Test } from '@nestjs/testing';
+import { BrokerModule } from '../../src/broker/index.js';
+import { type Engine, ENGINE } from '../../src/core/index.js';
+import type { BrokerOptions } from '../../src/settings/index.js';
+
+export const SILENT: LoggerService = { log: () => undefined, error: () => undefined, warn: () => undefined };
+
+export interface BrokerApplicationOptions {
+  readonly broker?: BrokerOptions;
+  /** Stands in for the files. */
+  readonly engine?: Engine;
+  readonly metadata?: ModuleMetadata;
+  readonly application?: { readonly bodyParser?: boolean; readonly rawBody?: boolean; readonly abortOnError?: boolean };
+  /** Called before the application is initialised, as a main.ts would. */
+  readonly configure?: (app: NestExpressApplication) => void;
+  readonly logger?: LoggerService;
+}
+
+/** A real application with a broker in it, listening on a free port of 127.0.0.1. */
+export async function brokerApplication(
+  options: BrokerApplicationOptions = {},
+): Promise<{ app: INestApplication; port: number; url: string }> {
+  const { metadata = {}, engine, configure, logger = SILENT } = options;
+  const builder = Test.createTestingModule({ ...metadata, imports: [BrokerModule.forRoot(options.broker), ...(metadata.imports ?? [])] });
+  if (engine !== undefined) builder.overrideProvider(ENGINE).useValue(engine);
+  const module = await builder.setLogger(logger).compile();
+  const app = module.createNestApplication<NestExpressApplication>({ ...options.application, logger });
+  configure?.(app);
+  await app.listen(0, '127.0.0.1');
+  const { port } = app.getHttpServer().address() as AddressInfo;
+  return { app, port, url: `http://127.0.0.1:${port}` };
+}
