@@ -33,15 +33,19 @@ export class PublishRouteClaim implements OnModuleInit {
 
   /** @throws {MmmqError} on another platform than Express */
   onModuleInit(): void {
-    if (this.host.httpAdapter === undefined || this.isExpress()) return;
+    if (this.isWithoutHttp() || this.isExpress()) return;
     throw new MmmqError(
       ErrorCode.INVALID_SETTINGS,
       `BrokerModule reads publishes on Express only, and this application runs on ${this.host.httpAdapter.getType()}: create it with @nestjs/platform-express`,
     );
   }
 
+  private isWithoutHttp(): boolean {
+    return (this.host.httpAdapter as HttpServer | null | undefined) == null;
+  }
+
   private isExpress(): boolean {
-    return this.host.httpAdapter.getType() === 'express';
+    return !this.isWithoutHttp() && this.host.httpAdapter.getType() === 'express';
   }
 
   private handle(request: RoutedRequest, response: ServerResponse, next: () => void): void {

@@ -200,8 +200,8 @@ export class DispatcherWorker {
       const headers = deliveryHeaders({ dispatcher: name, topic: this.topicQueue.topic, offset, attempt }, payload);
       reply = await this.client.post({ host, headers, body: payload, timeoutMs, signal: this.aborting.signal });
     } catch (error) {
-      // The port does not throw; an application's own implementation may.
-      reply = { kind: 'failure', reason: reasonOf(error) };
+      // The port does not throw; an application's own implementation may. Its message could quote what was sent, so it is not logged.
+      reply = { kind: 'failure', reason: `the consumer client threw ${error instanceof Error ? error.name : typeof error}` };
     }
     return { verdict: verdictOf(reply, this.runtime.clock.now()), reply };
   }

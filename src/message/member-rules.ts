@@ -6,6 +6,11 @@
 export const MAX_ID_LENGTH = 96;
 export const MAX_KEY_BYTES = 256;
 export const MAX_HEADERS_BYTES = 4096;
+/**
+ * Each header costs its `mmmq-header-` on the way to the consumer as well. With so many at the most, all that a delivery sends stays below
+ * the 16 KiB that HTTP servers read of headers, also with every byte of the values percent-encoded; beyond, no attempt could ever succeed.
+ */
+export const MAX_HEADERS = 64;
 
 const ID = /^[A-Za-z0-9._:-]{1,96}$/;
 const HEADER_NAME = /^[a-z0-9-]{1,64}$/;

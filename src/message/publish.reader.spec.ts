@@ -226,6 +226,12 @@ describe('a publish that is refused', () => {
     ['a line break in a header', '{"topic":"t","content":1,"headers":{"a":"1\\r\\nx: y"}}', 'headers', 'no control characters'],
     ['U+009F in a header', '{"topic":"t","content":1,"headers":{"a":"\u009f"}}', 'headers', 'no control characters'],
     ['a lone surrogate in a header', '{"topic":"t","content":1,"headers":{"a":"\\udc00"}}', 'headers', 'no lone surrogates'],
+    [
+      'too many headers',
+      JSON.stringify({ topic: 't', content: 1, headers: Object.fromEntries(Array.from({ length: 65 }, (_, index) => [`h${index}`, ''])) }),
+      'headers',
+      'at most 64 headers',
+    ],
     ['headers too large', `{"topic":"t","content":1,"headers":{"a":"${'x'.repeat(4095)}","b":""}}`, 'headers', 'at most 4096 bytes'],
     ['headers too large in bytes', `{"topic":"t","content":1,"headers":{"ab":"${'é'.repeat(2048)}"}}`, 'headers', 'at most 4096 bytes'],
   ])('%s: 400, and the answer names field and rule', (_case, body, field, reason) => {

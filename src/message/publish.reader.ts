@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { DEAD_LETTER_PREFIX, isReservedName, topicProblem } from '../core/index.js';
 import { JsonScanError, JsonScanner } from './json-scanner.js';
 import { textOf } from './json-text.js';
-import { headerNameProblem, headerValueProblem, idProblem, keyProblem, MAX_HEADERS_BYTES } from './member-rules.js';
+import { headerNameProblem, headerValueProblem, idProblem, keyProblem, MAX_HEADERS, MAX_HEADERS_BYTES } from './member-rules.js';
 import { Message } from './message.js';
 import { printable } from './printable.js';
 import { PublishRefusedError } from './publish-refused.error.js';
@@ -175,6 +175,7 @@ class PublishReader {
       if (rule !== undefined) refuse('headers', `${rule}, not "${printable(name)}"`);
       if (names.has(name)) refuse('headers', `the header "${name}" is there twice`);
       names.add(name);
+      if (names.size > MAX_HEADERS) refuse('headers', `there are at most ${MAX_HEADERS} headers`);
       const value = this.readText('headers', 'a header value is a string');
       const valueRule = headerValueProblem(value);
       if (valueRule !== undefined) refuse('headers', `${valueRule}; "${name}" has one`);

@@ -10,7 +10,7 @@ import {
   type OnModuleInit,
   type Type,
 } from '@nestjs/common';
-import { EventEmitter2, OnEvent } from '@nestjs/event-emitter';
+import { EventEmitter2, EventEmitterModule, EventEmitterReadinessWatcher, OnEvent } from '@nestjs/event-emitter';
 import { Test } from '@nestjs/testing';
 import { Gate } from '../../test/support/gate.js';
 import { MemoryEngine } from '../../test/support/memory-engine.js';
@@ -43,9 +43,12 @@ const SILENT: LoggerService = { log: () => undefined, error: () => undefined, wa
 
 let app: INestApplicationContext | undefined;
 
-async function applicationOver(engine: MemoryEngine, ...providers: Type[]) {
+async function applicationOver(engine: MemoryEngine, imports: DynamicModule[] = [], providers: Type[] = []) {
   const storage: DynamicModule = { module: MemoryStorageModule, providers: [{ provide: ENGINE, useValue: engine }], exports: [ENGINE] };
-  const module = await Test.createTestingModule({ imports: [TopicQueueModule.register(storage)], providers: [Listener, ...providers] })
+  const module = await Test.createTestingModule({
+    imports: [TopicQueueModule.register(storage), ...imports],
+    providers: [Listener, ...providers],
+  })
     .setLogger(SILENT)
     .compile();
   app = module;
@@ -96,10 +99,47 @@ describe('TopicQueueService', () => {
         await this.topicQueues.append(message('order.paid'));
       }
     }
-    const { module, listener } = await applicationOver(new MemoryEngine(), EarlyPublisher);
+    const { module, listener } = await applicationOver(new MemoryEngine(), [], [EarlyPublisher]);
     await module.init();
 
     expect(listener.topics).toEqual(['order.created', 'order.paid']);
+  });
+
+  it('says so once also where the application has an event emitter of its own', async () => {
+    const engine = new MemoryEngine();
+    engine.withTopic('order.created');
+    const { module, service, listener } = await applicationOver(engine, [EventEmitterModule.forRoot()]);
+    await module.init();
+    await service.append(message('order.paid'));
+
+    expect(listener.topics).toEqual(['order.created', 'order.paid']);
+  });
+
+  it('waits for listeners that are attached after its own start, without holding it up', async () => {
+    const engine = new MemoryEngine();
+    engine.withTopic('order.created');
+    const emitter = new EventEmitter2();
+    const listeners = new EventEmitterReadinessWatcher();
+    const service = new TopicQueueService(engine, emitter, listeners);
+    await service.onModuleInit();
+    await service.onApplicationBootstrap();
+    await service.append(message('order.paid'));
+    const topics: string[] = [];
+    emitter.on(TOPIC_QUEUE_INITIALIZED, ({ topicQueue }: TopicQueueInitialized) => topics.push(topicQueue.topic));
+    listeners.setReady();
+    await listeners.waitUntilReady();
+    await service.append(message('order.sent'));
+
+    expect(topics).toEqual(['order.created', 'order.paid', 'order.sent']);
+  });
+
+  it('refuses the start when the listeners cannot be attached, as nothing would be delivered', async () => {
+    const listeners = new EventEmitterReadinessWatcher();
+    const service = new TopicQueueService(new MemoryEngine(), new EventEmitter2(), listeners);
+    await service.onModuleInit();
+    listeners.setErrored(new Error('no listeners'));
+
+    await expect(service.onApplicationBootstrap()).rejects.toThrow('no listeners');
   });
 
   it('lets concurrent first messages of a topic share one creation', async () => {
@@ -169,7 +209,7 @@ describe('TopicQueueService', () => {
         return Promise.reject(new Error('a listener failed'));
       }
     }
-    const { module, service, listener } = await applicationOver(new MemoryEngine(), FailingListener);
+    const { module, service, listener } = await applicationOver(new MemoryEngine(), [], [FailingListener]);
     await module.init();
     module.get(EventEmitter2).prependListener(TOPIC_QUEUE_INITIALIZED, () => {
       throw new Error('this one failed at once');

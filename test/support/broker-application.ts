@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import type { INestApplication, LoggerService, ModuleMetadata } from '@nestjs/common';
+import type { AbstractHttpAdapter } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { Test } from '@nestjs/testing';
 import { BrokerModule } from '../../src/broker/index.js';
@@ -14,6 +15,8 @@ export interface BrokerApplicationOptions {
   readonly engine?: Engine;
   readonly metadata?: ModuleMetadata;
   readonly application?: { readonly bodyParser?: boolean; readonly rawBody?: boolean; readonly abortOnError?: boolean };
+  /** An adapter of the application's own, in place of a new ExpressAdapter. */
+  readonly adapter?: AbstractHttpAdapter;
   /** Called before the application is initialised, as a main.ts would. */
   readonly configure?: (app: NestExpressApplication) => void;
   readonly logger?: LoggerService;
@@ -27,7 +30,11 @@ export async function brokerApplication(
   const builder = Test.createTestingModule({ ...metadata, imports: [BrokerModule.forRoot(options.broker), ...(metadata.imports ?? [])] });
   if (engine !== undefined) builder.overrideProvider(ENGINE).useValue(engine);
   const module = await builder.setLogger(logger).compile();
-  const app = module.createNestApplication<NestExpressApplication>({ ...options.application, logger });
+  const nest = { ...options.application, logger };
+  const app =
+    options.adapter === undefined
+      ? module.createNestApplication<NestExpressApplication>(nest)
+      : module.createNestApplication<NestExpressApplication>(options.adapter, nest);
   configure?.(app);
   await app.listen(0, '127.0.0.1');
   const { port } = app.getHttpServer().address() as AddressInfo;

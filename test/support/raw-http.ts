@@ -41,8 +41,9 @@ export class RawHttp {
     }
   }
 
+  /** Waits for the end of the connection, in whatever way it comes. */
   async closed(): Promise<void> {
-    if (!this.socket.closed) await once(this.socket, 'close');
+    if (!this.socket.closed) await new Promise<void>((resolve) => this.socket.once('close', () => resolve()));
   }
 
   #take(): RawAnswer | undefined {
