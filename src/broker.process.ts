@@ -20,7 +20,14 @@ const CLOSE_IDLE_CONNECTIONS_EVERY_MS = 50;
 const STOP_DEADLINE_MS = 20_000;
 
 /** What Nest tells of its own start: the module list, the routes, and its own print of errors that this process reports itself. */
-const CONTEXTS_NOT_LOGGED = new Set(['NestFactory', 'InstanceLoader', 'RoutesResolver', 'RouterExplorer', 'NestApplication', 'ExceptionHandler']);
+const CONTEXTS_NOT_LOGGED = new Set([
+  'NestFactory',
+  'InstanceLoader',
+  'RoutesResolver',
+  'RouterExplorer',
+  'NestApplication',
+  'ExceptionHandler',
+]);
 
 class BrokerLogger extends ConsoleLogger {
   override log(message: unknown, ...rest: unknown[]): void {
@@ -101,7 +108,8 @@ function end(error: unknown): never {
 function messageOf(error: unknown): string {
   if (error instanceof MmmqError) return error.message;
   if (!(error instanceof Error)) return String(error);
-  if ('code' in error && error.code === 'EADDRINUSE') return `${error.message}: another process listens there; set server.port or SERVER_PORT`;
+  if ('code' in error && error.code === 'EADDRINUSE')
+    return `${error.message}: another process listens there; set server.port or SERVER_PORT`;
   if ('code' in error && (error.code === 'EADDRNOTAVAIL' || error.code === 'ENOTFOUND' || error.code === 'EACCES') && 'syscall' in error) {
     return `${error.message}: set server.host and server.port, or SERVER_HOST and SERVER_PORT, to what this machine can listen on`;
   }

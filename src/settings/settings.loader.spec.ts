@@ -427,10 +427,10 @@ describe('a value that breaks its rule', () => {
     ['timeout-ms: 30s', 'timeout-ms = "30s": must be a whole number from 1 to 2147483647'],
     ['max-resends: -1', 'max-resends = -1: must be a whole number from 0 to 1000'],
     ['max-resends: 1001', 'max-resends = 1001: must be a whole number from 0 to 1000'],
-    ['backoff: { initial-ms: 0 }', 'backoff.initial-ms = 0: must be a whole number from 1 to 2147483647'],
+    ['backoff: { initial-ms: 0 }', 'backoff.initial-ms = 0: must be a whole number from 1 to 86400000'],
     [
-      'backoff: { max-ms: 2147483648 }',
-      expect.stringMatching(/^backoff\.max-ms = 2147483648: must be a whole number from 1 to 2147483647, not less/),
+      'backoff: { max-ms: 86400001 }',
+      expect.stringMatching(/^backoff\.max-ms = 86400001: must be a whole number from 1 to 86400000, not less/),
     ],
     ['backoff: 5', 'backoff = 5: must be a group of settings'],
   ])('is refused in a dispatcher: %s', (members, rule) => {

@@ -15,6 +15,8 @@ export interface Setting<Default> {
 }
 
 const MAX_TIMER_MS = 2_147_483_647;
+/** A day. With the random part on top it stays far below what a timer can hold. */
+const MAX_BACKOFF_MS = 86_400_000;
 const TIB = 2 ** 40;
 
 /**
@@ -93,13 +95,13 @@ export const SETTINGS = {
   },
   'mmmq.dispatchers[].backoff.initial-ms': {
     default: 1000,
-    rule: wholeNumber(1, MAX_TIMER_MS),
+    rule: wholeNumber(1, MAX_BACKOFF_MS),
     meaning: 'Milliseconds to wait before the first resend; each further wait is twice as long',
     variables: [],
   },
   'mmmq.dispatchers[].backoff.max-ms': {
     default: 60_000,
-    rule: wholeNumber(1, MAX_TIMER_MS, ', not less than the first wait'),
+    rule: wholeNumber(1, MAX_BACKOFF_MS, ', not less than the first wait'),
     meaning: 'Longest wait in milliseconds',
     variables: [],
   },

@@ -71,7 +71,10 @@ describe('the data directory', () => {
       setInterval(() => {}, 1000);`;
     const holder = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
     await once(holder.stdout, 'data');
-    await expect(fileEngine(rootDir).engine.open()).rejects.toMatchObject({ code: 'MMMQ_LOCKED', message: expect.stringContaining(`process ${holder.pid}`) });
+    await expect(fileEngine(rootDir).engine.open()).rejects.toMatchObject({
+      code: 'MMMQ_LOCKED',
+      message: expect.stringContaining(`process ${holder.pid}`),
+    });
     const exited = once(holder, 'exit');
     holder.kill('SIGKILL');
     await exited;
@@ -172,26 +175,29 @@ describe('an append', () => {
     await engine.close();
   });
 
-  it.each(['mmm', 'idx'])('that finds the disk full in the .%s file leaves nothing behind, and the topic goes on by itself', async (extension) => {
-    const rootDir = await newDirectory();
-    const fileSystem = new FaultyFileSystem();
-    const { engine } = fileEngine(rootDir, { fileSystem });
-    await engine.open();
-    const topic = await engine.create('t');
-    await topic.append(texts('before'));
-    const before = await snapshot(join(rootDir, 't'));
-    fileSystem.free = 0;
-    fileSystem.fail({ operation: 'write', path: new RegExp(`\\.${extension}$`), errno: 'ENOSPC', times: 1, bytesWritten: 5 });
-    const outcome = await topic.append(texts('lost'));
-    expect(outcome).toMatchObject({ offsets: [], failure: { code: 'MMMQ_DISK_FULL' } });
-    expect(await snapshot(join(rootDir, 't'))).toEqual(before);
-    expect(await engine.problems()).toEqual([{ topic: 't', reason: expect.stringContaining('ENOSPC') }]);
-    fileSystem.free = 1024 ** 3;
-    expect(await engine.problems()).toEqual([]);
-    expect((await topic.append(texts('after'))).offsets).toEqual([1]);
-    expect(await readTexts(topic)).toEqual(['before', 'after']);
-    await engine.close();
-  });
+  it.each(['mmm', 'idx'])(
+    'that finds the disk full in the .%s file leaves nothing behind, and the topic goes on by itself',
+    async (extension) => {
+      const rootDir = await newDirectory();
+      const fileSystem = new FaultyFileSystem();
+      const { engine } = fileEngine(rootDir, { fileSystem });
+      await engine.open();
+      const topic = await engine.create('t');
+      await topic.append(texts('before'));
+      const before = await snapshot(join(rootDir, 't'));
+      fileSystem.free = 0;
+      fileSystem.fail({ operation: 'write', path: new RegExp(`\\.${extension}$`), errno: 'ENOSPC', times: 1, bytesWritten: 5 });
+      const outcome = await topic.append(texts('lost'));
+      expect(outcome).toMatchObject({ offsets: [], failure: { code: 'MMMQ_DISK_FULL' } });
+      expect(await snapshot(join(rootDir, 't'))).toEqual(before);
+      expect(await engine.problems()).toEqual([{ topic: 't', reason: expect.stringContaining('ENOSPC') }]);
+      fileSystem.free = 1024 ** 3;
+      expect(await engine.problems()).toEqual([]);
+      expect((await topic.append(texts('after'))).offsets).toEqual([1]);
+      expect(await readTexts(topic)).toEqual(['before', 'after']);
+      await engine.close();
+    },
+  );
 
   it('that fails in its second segment keeps what the first one took', async () => {
     const rootDir = await newDirectory();

@@ -1,6 +1,15 @@
 import { join } from 'node:path';
 import type { LoggerService } from '@nestjs/common';
-import { backoffMs, ErrorCode, MmmqError, type AppendOutcome, type Clock, type LogEntry, type ReadLimits, type TopicLog } from '../core/index.js';
+import {
+  backoffMs,
+  ErrorCode,
+  MmmqError,
+  type AppendOutcome,
+  type Clock,
+  type LogEntry,
+  type ReadLimits,
+  type TopicLog,
+} from '../core/index.js';
 import { CHECKPOINTS_DIRECTORY, checkpointFileName, type CheckpointStore } from './checkpoint/index.js';
 import { FileError, type FileSystem } from './file-system/index.js';
 import { CorruptLogError, TopicInspection, type TopicFindings } from './recovery/index.js';
@@ -138,7 +147,9 @@ export class FileTopicLog implements TopicLog {
     if (this.state === TopicLogState.CLOSED) throw new MmmqError(ErrorCode.CLOSED, 'the broker is stopping');
     if (this.state === TopicLogState.REFUSING) {
       const code = this.refusal?.code === ErrorCode.DISK_FULL ? ErrorCode.DISK_FULL : ErrorCode.TOPIC_REFUSING;
-      throw new MmmqError(code, `the topic takes no messages until it could be re-opened: ${this.refusal?.message ?? ''}`, { cause: this.refusal });
+      throw new MmmqError(code, `the topic takes no messages until it could be re-opened: ${this.refusal?.message ?? ''}`, {
+        cause: this.refusal,
+      });
     }
   }
 
@@ -199,7 +210,9 @@ export class FileTopicLog implements TopicLog {
         listener();
       } catch (error) {
         // One listener's mistake must neither fail the append, which is done, nor keep the others waiting.
-        this.parts.logger.error(`a listener for arrivals in ${this.topic} failed: ${error instanceof Error ? error.message : String(error)}`);
+        this.parts.logger.error(
+          `a listener for arrivals in ${this.topic} failed: ${error instanceof Error ? error.message : String(error)}`,
+        );
       }
     }
   }

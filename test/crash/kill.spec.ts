@@ -81,7 +81,12 @@ describe('a broker that is killed', () => {
         for (const log of await engine.open()) {
           const entries = await readAll(log, 0, { maxCount: 500, maxBytes: 1_000_000 });
           for (const [offset, content] of acknowledged.contents.get(log.topic) ?? []) {
-            expect([round, log.topic, offset, contentOf(entries[offset]?.payload?.toString() ?? '')]).toEqual([round, log.topic, offset, content]);
+            expect([round, log.topic, offset, contentOf(entries[offset]?.payload?.toString() ?? '')]).toEqual([
+              round,
+              log.topic,
+              offset,
+              content,
+            ]);
           }
         }
         await engine.close();

@@ -53,15 +53,17 @@ export class BrokerProcess {
   }
 
   async ready(): Promise<void> {
+    this.url = (await this.printed(/mmmq is ready on (http:\/\/\S+)/))[1] ?? '';
+  }
+
+  /** Waits until the program's output has what is sought. @throws when it ends before that */
+  async printed(sought: RegExp): Promise<RegExpExecArray> {
     const deadline = Date.now() + PATIENCE_MS;
     for (;;) {
-      const match = /mmmq is ready on (http:\/\/\S+)/.exec(this.output);
-      if (match?.[1] !== undefined) {
-        this.url = match[1];
-        return;
-      }
+      const match = sought.exec(this.output);
+      if (match !== null) return match;
       if (this.child.exitCode !== null || this.child.signalCode !== null) throw new Error(`the broker ended: ${this.output}${this.errors}`);
-      if (Date.now() > deadline) throw new Error(`the broker is not ready: ${this.output}${this.errors}`);
+      if (Date.now() > deadline) throw new Error(`the broker did not print ${sought}: ${this.output}${this.errors}`);
       await sleep(5);
     }
   }

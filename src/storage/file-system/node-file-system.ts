@@ -113,7 +113,11 @@ class NodeFile implements File {
 }
 
 /** One system call as a promise whose rejection says what was done to which path. */
-function call<T>(operation: string, path: string, start: (done: (error: NodeJS.ErrnoException | null, value?: T) => void) => void): Promise<T> {
+function call<T>(
+  operation: string,
+  path: string,
+  start: (done: (error: NodeJS.ErrnoException | null, value?: T) => void) => void,
+): Promise<T> {
   return new Promise((resolve, reject) => {
     start((error, value) => {
       if (error) reject(FileError.from(operation, path, error));

@@ -24,7 +24,10 @@ export class StartRefusedError extends MmmqError {
   ) {
     super(
       findings.every((finding) => finding.code === ErrorCode.CORRUPT) ? ErrorCode.CORRUPT : ErrorCode.IO,
-      [`the data directory ${rootDir} cannot be used; nothing in it was changed:`, ...findings.map((finding) => `  ${finding.message}`)].join('\n'),
+      [
+        `the data directory ${rootDir} cannot be used; nothing in it was changed:`,
+        ...findings.map((finding) => `  ${finding.message}`),
+      ].join('\n'),
       { cause: findings[0] },
     );
   }

@@ -41,12 +41,16 @@ export class SegmentInspection {
   async inspectOlder(): Promise<SegmentFindings> {
     const { segmentSize, indexSize } = await this.sizes();
     if (indexSize === 0) throw this.indexCorrupt(0, 'the offset index is empty although another segment follows');
-    if (indexSize % INDEX_RECORD_BYTES !== 0) throw this.indexCorrupt(indexSize, 'the offset index ends in half a record although another segment follows');
+    if (indexSize % INDEX_RECORD_BYTES !== 0)
+      throw this.indexCorrupt(indexSize, 'the offset index ends in half a record although another segment follows');
     const count = indexSize / INDEX_RECORD_BYTES;
     await this.requireFirstPositionZero();
     const last = await this.lastEntry(count, segmentSize);
     if (last.end !== segmentSize) {
-      throw this.segmentCorrupt(last.end, `the last indexed message ends here, but the file has ${segmentSize} bytes although another segment follows`);
+      throw this.segmentCorrupt(
+        last.end,
+        `the last indexed message ends here, but the file has ${segmentSize} bytes although another segment follows`,
+      );
     }
     return { extent: { count, endPosition: segmentSize }, repairs: [] };
   }
@@ -64,7 +68,10 @@ export class SegmentInspection {
     const last = await this.lastEntry(count, segmentSize);
     await this.checkLastPass(count, last.end);
     if (last.end < segmentSize && !(await this.isIntact(last.position, last.end))) {
-      throw this.segmentCorrupt(last.position, 'the last indexed message fails its checksum and more bytes follow, so where it ends is unknown');
+      throw this.segmentCorrupt(
+        last.position,
+        'the last indexed message fails its checksum and more bytes follow, so where it ends is unknown',
+      );
     }
     return this.withCuts({ count, endPosition: last.end }, indexSize, segmentSize);
   }
@@ -81,7 +88,12 @@ export class SegmentInspection {
     const repairs: Repair[] = [];
     const indexEnd = extent.count * INDEX_RECORD_BYTES;
     if (indexSize > indexEnd) {
-      repairs.push({ kind: 'cut', path: this.paths.offsetIndex, size: indexEnd, reason: `${indexSize - indexEnd} bytes at the end are no positions` });
+      repairs.push({
+        kind: 'cut',
+        path: this.paths.offsetIndex,
+        size: indexEnd,
+        reason: `${indexSize - indexEnd} bytes at the end are no positions`,
+      });
     }
     if (surplus > 0) {
       repairs.push({
@@ -127,14 +139,20 @@ export class SegmentInspection {
       throw this.indexCorrupt(record, `the last position is ${positionText(position)}, but the segment file has only ${segmentSize} bytes`);
     }
     if (position + ENTRY_HEADER_BYTES > segmentSize) {
-      throw this.segmentCorrupt(position, `the file ends at ${segmentSize}, within the last indexed message: acknowledged bytes are missing`);
+      throw this.segmentCorrupt(
+        position,
+        `the file ends at ${segmentSize}, within the last indexed message: acknowledged bytes are missing`,
+      );
     }
     const header = await this.bytes(position, ENTRY_HEADER_BYTES);
     if (header.readInt32BE(0) === 0) throw this.segmentCorrupt(position, 'zeros stand where the offset index has a message');
     const bytes = entryBytesAt(header, 0);
     if (bytes === undefined) throw this.segmentCorrupt(position, 'the length of the last indexed message cannot be right');
     if (position + bytes > segmentSize) {
-      throw this.segmentCorrupt(position, `the last indexed message ends at ${position + bytes}, but the file has only ${segmentSize} bytes: acknowledged bytes are missing`);
+      throw this.segmentCorrupt(
+        position,
+        `the last indexed message ends at ${position + bytes}, but the file has only ${segmentSize} bytes: acknowledged bytes are missing`,
+      );
     }
     return { position, end: position + bytes };
   }
@@ -160,7 +178,10 @@ export class SegmentInspection {
           const increasing = next > (positions[index] ?? Number.NaN);
           if (!anchored || !nextJoined || !increasing) {
             const record = (start + index + 1) * INDEX_RECORD_BYTES;
-            throw this.indexCorrupt(record, `position ${positionText(next)} is not where the message before it ends, and good records follow or it is the last`);
+            throw this.indexCorrupt(
+              record,
+              `position ${positionText(next)} is not where the message before it ends, and good records follow or it is the last`,
+            );
           }
         }
         previousJoined = joined;

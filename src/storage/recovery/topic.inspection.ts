@@ -37,7 +37,8 @@ export class TopicInspection {
       }
       const path = join(this.topicDir, entry.name);
       if (entry.kind !== 'file') throw new CorruptLogError(path, 0, 'a file of a segment is no ordinary file');
-      if (!Number.isSafeInteger(name.baseOffset)) throw new CorruptLogError(path, 0, `the first offset in the name is beyond ${Number.MAX_SAFE_INTEGER}`);
+      if (!Number.isSafeInteger(name.baseOffset))
+        throw new CorruptLogError(path, 0, `the first offset in the name is beyond ${Number.MAX_SAFE_INTEGER}`);
       const segment = found.get(name.baseOffset) ?? {};
       if (name.kind === 'segment') segment.segment = entry;
       else segment.offsetIndex = entry;
@@ -72,7 +73,11 @@ export class TopicInspection {
       };
       if (baseOffset !== expectedOffset) {
         const at = index === 0 ? 'the first segment of the topic should begin at' : 'the segment before it ends at';
-        throw new CorruptLogError(paths.segment, 0, `offsets do not join: ${at} offset ${expectedOffset}, this one begins at ${baseOffset}`);
+        throw new CorruptLogError(
+          paths.segment,
+          0,
+          `offsets do not join: ${at} offset ${expectedOffset}, this one begins at ${baseOffset}`,
+        );
       }
       const files = found.get(baseOffset);
       const inspection = new SegmentInspection(this.stores, paths);

@@ -6,7 +6,9 @@ describe('the entry codec', () => {
   it('writes length, CRC32C and payload, big-endian', () => {
     const { bytes, positions } = encodeEntries([Buffer.from('123456789'), Buffer.from('{}')], 100);
     // The check value of CRC32C: "123456789" gives e3069283.
-    expect(bytes.toString('hex')).toBe(`0000000de3069283${Buffer.from('123456789').toString('hex')}00000006${bytes.subarray(21, 25).toString('hex')}7b7d`);
+    expect(bytes.toString('hex')).toBe(
+      `0000000de3069283${Buffer.from('123456789').toString('hex')}00000006${bytes.subarray(21, 25).toString('hex')}7b7d`,
+    );
     expect(positions).toEqual([100, 117]);
     expect(entryBytesAt(bytes, 0)).toBe(17);
     expect(payloadAt(bytes, 0, 17)?.toString()).toBe('123456789');

@@ -55,7 +55,12 @@ describe('a segment chain', () => {
     const { engine } = fileEngine(rootDir, { segmentMaxBytes: 100 });
     await engine.open();
     const topic = await engine.create('t');
-    const outcome = await topic.append([payloadOfEntryBytes(60), payloadOfEntryBytes(60), payloadOfEntryBytes(60), payloadOfEntryBytes(300)]);
+    const outcome = await topic.append([
+      payloadOfEntryBytes(60),
+      payloadOfEntryBytes(60),
+      payloadOfEntryBytes(60),
+      payloadOfEntryBytes(300),
+    ]);
     expect(outcome.offsets).toEqual([0, 1, 2, 3]);
     expect(await readFile(join(rootDir, 't/0000000000000000000.mmm'))).toHaveLength(120);
     expect(await readFile(join(rootDir, 't/0000000000000000002.mmm'))).toHaveLength(360);
