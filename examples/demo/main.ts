@@ -86,5 +86,5 @@ try {
     process.exitCode = 1;
   }
 } finally {
-  for (const close of closings.reverse()) await close();
+  for (const close of closings.toReversed()) await close();
 }

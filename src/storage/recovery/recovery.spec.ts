@@ -344,6 +344,10 @@ describe('the recovery at the start', () => {
     if (topic === undefined) throw new Error('no topic');
     expect(await readTexts(topic)).toEqual(messages);
     if (warning !== undefined) expect(log.join('\n')).toMatch(warning);
+    // Nothing is left of what was cut, and every message has its record.
+    const last = messages.length - 3;
+    expect((await stat(join(rootDir, mmm(LAST)))).size).toBe(last * ENTRY);
+    expect((await stat(join(rootDir, idx(LAST)))).size).toBe(last * 8);
 
     // And it can be used on, and started again.
     expect((await topic.append([Buffer.from('one more')])).offsets).toEqual([messages.length]);
@@ -400,6 +404,31 @@ describe('the recovery at the start', () => {
     expect(refusal.message).toMatch(says);
     expect(refusal.message).toMatch(/restore this topic's directory from a copy/);
     expect(await snapshot(rootDir)).toEqual(before);
+  });
+
+  it('cuts the index before the segment, each synced before the next, and syncs all it relies on before it serves', async () => {
+    const rootDir = await dataDirectory();
+    await append(join(rootDir, mmm(LAST)), Buffer.alloc(40));
+    await append(join(rootDir, idx(LAST)), Buffer.alloc(20));
+    await writeFile(join(rootDir, checkpoint('order-dispatcher')), int64(6));
+    const fileSystem = new FaultyFileSystem();
+    const { engine } = fileEngine(rootDir, { fileSystem });
+    await engine.open();
+    const steps = fileSystem.calls.filter((call) => /^(truncate|sync|syncDirectory|write) (?!\.mmmq\.lock)/.test(call));
+    expect(steps).toEqual([
+      `syncDirectory ${rootDir.slice(rootDir.lastIndexOf('/') + 1)}`,
+      `truncate ${LAST}.idx`,
+      `sync ${LAST}.idx`,
+      `truncate ${LAST}.mmm`,
+      `sync ${LAST}.mmm`,
+      'write order-dispatcher.checkpoint',
+      'sync order-dispatcher.checkpoint',
+      `sync ${LAST}.mmm`,
+      `sync ${LAST}.idx`,
+      'syncDirectory checkpoints',
+      `syncDirectory ${TOPIC}`,
+    ]);
+    await engine.close();
   });
 
   it('names every topic that is corrupt at once, and repairs none of the others before it refuses', async () => {
