@@ -34,7 +34,7 @@ export function answer(response: ServerResponse, { status, body, headers }: Publ
 export function answerUnread(request: IncomingMessage, response: ServerResponse, { status, body, headers }: PublishAnswer): void {
   if (!canAnswer(response)) return;
   response.writeHead(status, { ...headersOf(body, headers), connection: 'close' });
-  response.end(body); return;
+  response.write(body);
 
   let discardedBytes = 0;
   const discard = (chunk: Buffer): void => {

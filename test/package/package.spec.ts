@@ -1,0 +1,149 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { nodeProcesses } from '../support/node-process.js';
+import { temporaryDirectories } from '../support/temporary-directory.js';
+
+const REPOSITORY = join(import.meta.dirname, '../..');
+const TIMEOUT_MS = 120_000;
+
+const TSCONFIG = {
+  compilerOptions: {
+    target: 'ES2023',
+    module: 'nodenext',
+    moduleResolution: 'nodenext',
+    types: ['node'],
+    strict: true,
+    experimentalDecorators: true,
+    emitDecoratorMetadata: true,
+    // So that the declarations of the package are checked as well: one that is not there, or speaks of one that is not, shows here.
+    skipLibCheck: false,
+    rootDir: 'src',
+    outDir: 'dist',
+  },
+  include: ['src'],
+};
+
+const run = promisify(execFile);
+const newDirectory = temporaryDirectories();
+const start = nodeProcesses();
+
+interface Manifest {
+  readonly dependencies: Record<string, string>;
+  readonly peerDependencies: Record<string, string>;
+}
+
+/** Packs the package as npm does for a release. @returns the path of the tarball */
+async function pack(dir: string): Promise<string> {
+  if (!existsSync(join(REPOSITORY, 'dist/index.js'))) throw new Error('dist is missing: run "npm test", or first "npm run build"');
+  const { stdout } = await run(
+    'npm',
+    ['pack', '--json', '--ignore-scripts', '--pack-destination', dir, '--cache', join(dir, 'npm-cache')],
+    {
+      cwd: REPOSITORY,
+    },
+  );
+  const [{ filename }] = JSON.parse(stdout) as [{ filename: string }];
+  return join(dir, filename);
+}
+
+/**
+ * Installs the tarball into an application as npm would, only without a registry: its files are the packed ones, and what it declares as
+ * dependencies and peers, and nothing else, stands beside it, linked from this repository.
+ */
+async function install(tarball: string, app: string): Promise<string> {
+  const modules = join(app, 'node_modules');
+  const unpacked = join(modules, 'mmmq');
+  await mkdir(unpacked, { recursive: true });
+  await run('tar', ['-xzf', tarball, '-C', unpacked, '--strip-components=1']);
+  const { dependencies, peerDependencies } = JSON.parse(await readFile(join(unpacked, 'package.json'), 'utf8')) as Manifest;
+  for (const name of [...Object.keys(dependencies), ...Object.keys(peerDependencies), '@types/node']) {
+    await mkdir(dirname(join(modules, name)), { recursive: true });
+    await symlink(join(REPOSITORY, 'node_modules', name), join(modules, name), 'junction');
+  }
+  return unpacked;
+}
+
+/** An application that somebody else would write: an empty folder, its own package.json, and the package installed. */
+describe('the package, installed from its tarball', () => {
+  let app: string;
+  let unpacked: string;
+
+  beforeEach(async () => {
+    app = await newDirectory();
+    await writeFile(join(app, 'package.json'), JSON.stringify({ name: 'its-user', private: true, type: 'module' }));
+    unpacked = await install(await pack(await newDirectory()), app);
+  }, TIMEOUT_MS);
+
+  it(
+    'is type-checked, compiled and run in a Nest application, which publishes, receives and ends with 0',
+    async () => {
+      for (const example of ['demo', 'orders'])
+        await cp(join(REPOSITORY, 'examples', example), join(app, 'src', example), { recursive: true });
+      expect(await compile(app)).toEqual([]);
+
+      const demo = start(join(app, 'dist/demo/main.js'), { cwd: app, env: { TMPDIR: await newDirectory() } });
+      await demo.printed(/arrived {3}order\.created offset 1: .*\n/);
+      expect(await demo.end('SIGINT')).toEqual({ code: 0, signal: null });
+      expect(demo.errors).toBe('');
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'is entered through its index alone',
+    async () => {
+      await writeFile(
+        join(app, 'entrances.mjs'),
+        entrancesProgram(['mmmq', 'mmmq/package.json', 'mmmq/dist/index.js', 'mmmq/dist/storage/index.js']),
+      );
+      const program = start(join(app, 'entrances.mjs'), { cwd: app });
+      expect(await program.ended()).toEqual({ code: 0, signal: null });
+      expect(JSON.parse(program.output)).toEqual({
+        mmmq: 'found',
+        'mmmq/package.json': 'found',
+        'mmmq/dist/index.js': 'ERR_PACKAGE_PATH_NOT_EXPORTED',
+        'mmmq/dist/storage/index.js': 'ERR_PACKAGE_PATH_NOT_EXPORTED',
+      });
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'holds the program with its declarations and its settings, and neither tests nor sources nor data',
+    async () => {
+      const files = (await readdir(unpacked, { recursive: true, withFileTypes: true }))
+        .filter((entry) => entry.isFile())
+        .map((entry) => relative(unpacked, join(entry.parentPath, entry.name)).replaceAll('\\', '/'));
+      expect(files).toEqual(
+        expect.arrayContaining(['package.json', 'LICENSE', 'config/mmmq.yaml', 'dist/index.js', 'dist/index.d.ts', 'dist/main.js']),
+      );
+      const allowed = /^(dist\/.+(\.js|\.d\.ts)|config\/mmmq\.yaml|package\.json|LICENSE|(README|ARCHITECTURE|CHANGELOG)\.md)$/;
+      expect(files.filter((file) => !allowed.test(file) || file.includes('.spec.'))).toEqual([]);
+    },
+    TIMEOUT_MS,
+  );
+});
+
+/** Compiles the sources of the application. @returns what is wrong with them, or with the package; what others declare is theirs */
+async function compile(app: string): Promise<readonly string[]> {
+  await writeFile(join(app, 'tsconfig.json'), JSON.stringify(TSCONFIG));
+  const tsc = join(REPOSITORY, 'node_modules/typescript/bin/tsc');
+  const said = await run(process.execPath, [tsc, '-p', app, '--pretty', 'false'], { cwd: app }).catch(
+    (failure: { stdout: string }) => failure,
+  );
+  return said.stdout.split('\n').filter((line) => /^\S/.test(line) && !/^[^(]*node_modules\/(?!mmmq\/)/.test(line));
+}
+
+/** A program that prints what comes of each import. */
+function entrancesProgram(entrances: readonly string[]): string {
+  return `
+    const attempt = (entrance) =>
+      import(entrance, entrance.endsWith('.json') ? { with: { type: 'json' } } : {}).then(() => 'found', (error) => error.code);
+    const entrances = ${JSON.stringify(entrances)};
+    console.log(JSON.stringify(Object.fromEntries(await Promise.all(entrances.map(async (one) => [one, await attempt(one)])))));
+  `;
+}
