@@ -119,7 +119,7 @@ export class FileEngine implements Engine {
    * prove it: whoever sends publishes only to a ready broker would otherwise wait for ever.
    */
   async problems(): Promise<readonly EngineProblem[]> {
-    const full = [...this.logs.filter((log) => log.diskFull !== undefined)];
+    const full = this.logs.filter((log) => log.diskFull !== undefined);
     if ((full.length > 0 || this.creationProblem !== undefined) && (await this.hasRoom())) {
       this.creationProblem = undefined;
       for (const log of full) log.forgetDiskFull();

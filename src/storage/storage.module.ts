@@ -33,7 +33,7 @@ export class StorageModule {
         {
           provide: ENGINE,
           useFactory: (
-            settings: BrokerSettings,
+            { storage, segment }: BrokerSettings,
             fileSystem: FileSystem,
             files: OpenFiles,
             segments: SegmentStore,
@@ -42,7 +42,7 @@ export class StorageModule {
           ) =>
             new FileEngine(
               { fileSystem, files, segments, offsetIndexes, checkpoints, logger: new Logger('Storage') },
-              { rootDir: settings.storage.rootDir, segmentMaxBytes: settings.segment.maxBytes },
+              { rootDir: storage.rootDir, segmentMaxBytes: segment.maxBytes },
             ),
           inject: [BROKER_SETTINGS, FILE_SYSTEM, OpenFiles, SegmentStore, OffsetIndexStore, CheckpointStore],
         },

@@ -1,8 +1,8 @@
 import type { IdempotencyWindow } from './idempotency-window.js';
 
 /**
- * The most ids that are remembered for all topics together. An id of 36 characters (a UUID) takes about 130 bytes, the longest one about
- * 190: some 130 to 190 MB when a hundred topics are at their limit of 10,000.
+ * The most ids that are remembered for all topics together. One takes about 100 bytes when it has 36 characters (a UUID) and 160 when it has
+ * 96, the most there are: 100 to 160 MB when a hundred topics are at their limit of 10,000.
  */
 export const MAX_REMEMBERED_IDS = 1_000_000;
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Gate } from '../../test/support/gate.js';
 import { MemoryEngine } from '../../test/support/memory-engine.js';
+import { until } from '../../test/support/until.js';
 import { ErrorCode, MmmqError, systemClock } from '../core/index.js';
 import { type Message, messageOf } from '../message/index.js';
 import { IdempotencyMemory } from './idempotency-memory.js';
@@ -186,6 +187,32 @@ describe('IdempotencyMemory', () => {
     await expect(appendAll(first, [message('a'), message('b')])).resolves.toEqual([0, 1]);
     await expect(appendAll(third, [message('b'), message('c')])).resolves.toEqual([1, 2]);
     expect(memory.idCount).toBeLessThanOrEqual(5);
+  });
+
+  it('loses no id that is stored while its window, dropped meanwhile, is read back', async () => {
+    const memory = new IdempotencyMemory(1);
+    const engine = new MemoryEngine();
+    const queue = queueOver(engine, memory);
+    await queue.append(message(undefined));
+    const append = new Gate();
+    engine.faults.append = () => append.opened;
+    const underWay = queue.append(message('a'));
+    await until(() => engine.logs.get('order.created')?.passes.length === 2);
+    await appendAll(queueOver(new MemoryEngine(), memory), [message('x'), message('y')]);
+    const read = new Gate();
+    let reads = 0;
+    engine.faults.read = () => {
+      reads += 1;
+      return read.opened;
+    };
+    const next = queue.append(message('b'));
+    await until(() => reads > 0);
+    append.open();
+    await underWay;
+    read.open();
+    await next;
+
+    await expect(queue.append(message('a'))).resolves.toBe(1);
   });
 
   it('counts down as ids leave their windows', async () => {

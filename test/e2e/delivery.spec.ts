@@ -12,7 +12,7 @@ import { temporaryDirectories } from '../support/temporary-directory.js';
 const newDirectory = temporaryDirectories();
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
+  for (const stop of stops.splice(0).toReversed()) await stop();
 });
 
 async function startConsumer(answer?: (delivery: Delivery) => Answer | Promise<Answer>, port?: number): Promise<RecordingConsumer> {
@@ -63,7 +63,10 @@ describe('delivery from publish to consumer', () => {
   it('pushes the stored bytes untouched, with the headers of the delivery', async () => {
     const rootDir = await newDirectory();
     const consumer = await startConsumer();
-    const { app, stop } = await startBroker({ rootDir, dispatchers: [dispatcher('order-dispatcher', `${consumer.url}/base`, ['order.**'])] });
+    const { app, stop } = await startBroker({
+      rootDir,
+      dispatchers: [dispatcher('order-dispatcher', `${consumer.url}/base`, ['order.**'])],
+    });
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     const sent =
       '{ "topic" : "order.created", "content": {"amount":12.50,"big":9007199254740993,"a":1,"a":2, "s":"\\ud800 주문"}, "key":"손님 7", "headers":{"tenant":"a \\"b\\" 100%"}}';
@@ -113,7 +116,14 @@ describe('delivery from publish to consumer', () => {
       ],
     });
     for (let number = 1; number <= 5; number += 1) {
-      for (const topic of ['order.created', 'order.paid.late', 'payment.done', 'payment.done.late', 'notification', 'notification.sent.sms']) {
+      for (const topic of [
+        'order.created',
+        'order.paid.late',
+        'payment.done',
+        'payment.done.late',
+        'notification',
+        'notification.sent.sms',
+      ]) {
         await publish(app, topic, number);
       }
     }
@@ -278,8 +288,13 @@ describe('delivery from publish to consumer', () => {
     await first.stop();
     const second = await startBroker({ rootDir });
     expect(await publish(second.app, 'order.created', { n: 2 }, { id: 'b' })).toBe(1);
-    const other = await request(second.app.getHttpServer()).post('/messages').send({ topic: 'order.created', content: { n: 3 }, id: 'b' });
-    expect([other.status, other.body]).toEqual([422, { acknowledgement: 'NACK', field: 'id', reason: expect.stringContaining('offset 1') }]);
+    const other = await request(second.app.getHttpServer())
+      .post('/messages')
+      .send({ topic: 'order.created', content: { n: 3 }, id: 'b' });
+    expect([other.status, other.body]).toEqual([
+      422,
+      { acknowledgement: 'NACK', field: 'id', reason: expect.stringContaining('offset 1') },
+    ]);
     expect(await publish(second.app, 'order.created', { n: 3 })).toBe(2);
   });
 });

@@ -12,7 +12,7 @@ import { snapshot, temporaryDirectories } from '../support/temporary-directory.j
 const newDirectory = temporaryDirectories();
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
+  for (const stop of stops.splice(0).toReversed()) await stop();
 });
 
 async function start(options: BrokerProcessOptions): Promise<BrokerProcess> {

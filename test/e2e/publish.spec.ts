@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { INestApplication } from '@nestjs/common';
 import request from 'supertest';
 import { ErrorCode, MmmqError } from '../../src/core/index.js';
@@ -25,6 +25,19 @@ const send = (http: RawHttp, body: string, sent = body.length): void =>
   http.send(
     `POST /messages HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body.slice(0, sent)}`,
   );
+
+/** All but `setTimeout`: that is where the patience with a client is measured. */
+const REAL_TIMERS = [
+  'Date',
+  'hrtime',
+  'nextTick',
+  'performance',
+  'queueMicrotask',
+  'setImmediate',
+  'clearImmediate',
+  'setInterval',
+  'clearInterval',
+] as const;
 
 let engine: MemoryEngine;
 let app: INestApplication;
@@ -318,7 +331,23 @@ describe('A publish that is too large', () => {
     flood();
 
     await http.closed();
+    expect(http.socket.bytesWritten).toBeLessThan(64 * 1024 * 1024);
     expect(pendingCount()).toBe(0);
+  });
+
+  it('is cut off when it neither goes on nor ends', async () => {
+    jest.useFakeTimers({ doNotFake: [...REAL_TIMERS] });
+    try {
+      const http = await RawHttp.to(port);
+      http.send(head(`content-length: ${MAX_BYTES + 1}`));
+      expect(await http.answer()).toMatchObject({ status: 413 });
+      expect(http.socket.closed).toBe(false);
+      jest.advanceTimersByTime(5000);
+
+      await http.closed();
+    } finally {
+      jest.useRealTimers();
+    }
   });
 
   it('is a million nested arrays', async () => {

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import type { TopicLog } from '../../src/core/index.js';
 import { FileError, NodeFileSystem, type File, type FileSystem, type OpenMode } from '../../src/storage/file-system/index.js';
 import { fileEngine, readTexts } from '../support/file-engine.js';

@@ -1,4 +1,4 @@
-import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface Delivery {
@@ -13,6 +13,12 @@ export type Answer = { readonly status?: number; readonly body: string; readonly
 
 export const ACK: Answer = { body: '{"acknowledgement":"ACK"}' };
 export const NACK: Answer = { body: '{"acknowledgement":"NACK"}' };
+
+async function answerWith(answer: Answer | Promise<Answer>, response: ServerResponse): Promise<void> {
+  const { status = 200, body, headers } = await answer;
+  response.writeHead(status, { 'content-type': 'application/json', ...headers });
+  response.end(body);
+}
 
 /** A consumer on a real socket that keeps what it was sent and answers as the test says, ACK unless told otherwise. */
 export class RecordingConsumer {
@@ -41,10 +47,7 @@ export class RecordingConsumer {
         };
         consumer.deliveries.push(delivery);
         for (const wake of consumer.waiting.splice(0)) wake();
-        void Promise.resolve(consumer.answer(delivery)).then(({ status = 200, body, headers: answerHeaders }) => {
-          response.writeHead(status, { 'content-type': 'application/json', ...answerHeaders });
-          response.end(body);
-        });
+        void answerWith(consumer.answer(delivery), response);
       });
     });
     await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));

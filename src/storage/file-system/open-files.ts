@@ -46,7 +46,7 @@ export class OpenFiles {
 
   /** Closes everything. Nobody may use a file any more when this is called. */
   async closeAll(): Promise<void> {
-    for (const path of [...this.open.keys()]) this.discard(path);
+    for (const path of this.open.keys()) this.discard(path);
     await Promise.all(this.closing);
   }
 

@@ -80,9 +80,15 @@ describe('a segment chain', () => {
     const durableSteps = fileSystem.calls.filter((call) => !call.startsWith('open'));
     expect(durableSteps).toEqual([
       'syncDirectory t',
-      ...[`write ${mmm(0)}`, `sync ${mmm(0)}`, `write ${idx(0)}`, `sync ${idx(0)}`],
+      `write ${mmm(0)}`,
+      `sync ${mmm(0)}`,
+      `write ${idx(0)}`,
+      `sync ${idx(0)}`,
       'syncDirectory t',
-      ...[`write ${mmm(1)}`, `sync ${mmm(1)}`, `write ${idx(1)}`, `sync ${idx(1)}`],
+      `write ${mmm(1)}`,
+      `sync ${mmm(1)}`,
+      `write ${idx(1)}`,
+      `sync ${idx(1)}`,
     ]);
     await engine.close();
   });
