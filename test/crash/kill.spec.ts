@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { BrokerProcess } from '../support/broker-process.js';
 import { fileEngine, readAll } from '../support/file-engine.js';
-import { ACK, RecordingConsumer } from '../support/recording-consumer.js';
+import { ack, TestConsumer } from '../support/test-consumer.js';
 import { temporaryDirectories } from '../support/temporary-directory.js';
 
 /** `MMMQ_KILL_ROUNDS=300 npm run jest -- test/crash/kill` for a longer run. */
@@ -55,10 +55,10 @@ describe('a broker that is killed', () => {
     async () => {
       const cwd = await newDirectory();
       const firsts = new Map<string, Map<number, string>>(TOPICS.map((topic) => [topic, new Map()]));
-      const consumer = await RecordingConsumer.start((delivery) => {
+      const consumer = await TestConsumer.start((delivery, response) => {
         const first = firsts.get(delivery.topic);
         if (first !== undefined && !first.has(delivery.offset)) first.set(delivery.offset, contentOf(delivery.body));
-        return ACK;
+        ack(delivery, response);
       });
       stops.push(() => consumer.stop());
       const config = [
@@ -107,7 +107,7 @@ describe('a broker that is killed', () => {
         for (const [offset, content] of acknowledged.contents.get(topic) ?? []) expect(delivered.get(offset)).toBe(content);
       }
       expect(acknowledged.count).toBeGreaterThan(ROUNDS);
-      console.log(`kill test: ${ROUNDS} rounds, ${acknowledged.count} acknowledged, ${consumer.deliveries.length} deliveries`);
+      console.log(`kill test: ${ROUNDS} rounds, ${acknowledged.count} acknowledged, ${consumer.received.length} deliveries`);
     },
     60_000 + ROUNDS * 10_000,
   );

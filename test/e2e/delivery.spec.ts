@@ -6,7 +6,7 @@ import request from 'supertest';
 import { Dispatcher, Host, TopicPattern, type DispatcherOptions } from '../../src/index.js';
 import { brokerApplication } from '../support/broker-application.js';
 import { fileEngine, readTexts } from '../support/file-engine.js';
-import { ACK, NACK, RecordingConsumer, type Answer, type Delivery } from '../support/recording-consumer.js';
+import { ack, answer, choose, silence, status, TestConsumer, type TestAnswer } from '../support/test-consumer.js';
 import { temporaryDirectories } from '../support/temporary-directory.js';
 
 const newDirectory = temporaryDirectories();
@@ -15,8 +15,11 @@ afterEach(async () => {
   for (const stop of stops.splice(0).toReversed()) await stop();
 });
 
-async function startConsumer(answer?: (delivery: Delivery) => Answer | Promise<Answer>, port?: number): Promise<RecordingConsumer> {
-  const consumer = await RecordingConsumer.start(answer, port);
+async function startConsumer(...answers: TestAnswer[]): Promise<TestConsumer> {
+  return stopLater(await TestConsumer.start(...answers));
+}
+
+function stopLater(consumer: TestConsumer): TestConsumer {
   stops.push(() => consumer.stop());
   return consumer;
 }
@@ -41,15 +44,16 @@ async function startBroker(options: {
 }
 
 async function publish(app: INestApplication, topic: string, content: unknown, members: object = {}): Promise<number> {
-  const { status, body } = await request(app.getHttpServer())
+  const published = await request(app.getHttpServer())
     .post('/messages')
     .send({ topic, content, ...members });
-  expect([status, body]).toEqual([200, { acknowledgement: 'ACK', topic, offset: expect.any(Number) }]);
-  return body.offset as number;
+  const acknowledged = { acknowledgement: 'ACK', topic, offset: expect.any(Number) };
+  expect([published.status, published.body]).toEqual([200, acknowledged]);
+  return published.body.offset as number;
 }
 
-const offsetsOf = (consumer: RecordingConsumer, topic?: string): number[] =>
-  consumer.deliveries.filter((delivery) => topic === undefined || delivery.topic === topic).map((delivery) => delivery.offset);
+const offsetsOf = (consumer: TestConsumer, topic?: string): number[] =>
+  consumer.received.filter((delivery) => topic === undefined || delivery.topic === topic).map((delivery) => delivery.offset);
 
 async function checkpoint(rootDir: string, topic: string, name: string): Promise<number> {
   return Number((await readFile(join(rootDir, topic, 'checkpoints', `${name}.checkpoint`))).readBigInt64BE(0));
@@ -157,13 +161,16 @@ describe('delivery from publish to consumer', () => {
     expect(offsetsOf(consumer)).toEqual([0, 1, 2, 3]);
   });
 
+  const refusal = '{"acknowledgement":"NACK"}';
+  const accepted: TestAnswer = (_message, response) => answer(response, 202, refusal);
+
   it('sends a message that gets NACK three times more, dead-letters it, commits and goes on', async () => {
     const rootDir = await newDirectory();
-    const consumer = await startConsumer(({ offset }) => (offset === 1 ? { ...NACK, status: 202 } : ACK));
+    const consumer = await startConsumer(choose(({ offset }) => (offset === 1 ? accepted : ack)));
     const { app, stop } = await startBroker({ rootDir, dispatchers: [dispatcher('orders', consumer.url, ['order.*'])] });
     for (const content of [{ n: 0 }, { n: 1.0, exact: '1.0' }, { n: 2 }]) await publish(app, 'order.created', content);
     await consumer.until((all) => all.some((delivery) => delivery.offset === 2));
-    expect(consumer.deliveries.map(({ offset, attempt }) => [offset, attempt])).toEqual([
+    expect(consumer.received.map(({ offset, attempt }) => [offset, attempt])).toEqual([
       [0, 1],
       [1, 1],
       [1, 2],
@@ -183,16 +190,18 @@ describe('delivery from publish to consumer', () => {
       offset: 1,
       attempts: 4,
       reason: 'NACK also after 3 resends',
-      answer: { status: 202, body: NACK.body },
-      message: JSON.parse(consumer.deliveries[1]?.body ?? '') as object,
+      answer: { status: 202, body: refusal },
+      message: JSON.parse(consumer.received[1]?.body ?? '') as object,
     });
-    expect(stored).toContain(`"message":${consumer.deliveries[1]?.body}`);
+    expect(stored).toContain(`"message":${consumer.received[1]?.body}`);
     await engine.close();
   });
 
   it('dead-letters at once what is not to be retried, and a dispatcher of the dead letters gets it', async () => {
     const rootDir = await newDirectory();
-    const consumer = await startConsumer(() => ({ body: '{"acknowledgement":"NACK","retry":false,"reason":"no such customer"}' }));
+    const consumer = await startConsumer((_message, response) =>
+      answer(response, 200, '{"acknowledgement":"NACK","retry":false,"reason":"no such customer"}'),
+    );
     const operator = await startConsumer();
     const everything = await startConsumer();
     const { app } = await startBroker({
@@ -206,37 +215,44 @@ describe('delivery from publish to consumer', () => {
     await publish(app, 'order.created', 1);
     const [deadLetter] = await operator.until((all) => all.length === 1);
     expect(JSON.parse(deadLetter?.body ?? '')).toMatchObject({ topic: 'dlq.orders', content: { attempts: 1, reason: 'no such customer' } });
-    expect(consumer.deliveries).toHaveLength(1);
+    expect(consumer.received).toHaveLength(1);
     await everything.until((all) => all.length === 1);
     await request(app.getHttpServer()).post('/messages').send({ topic: 'dlq.orders', content: 1 }).expect(400);
   });
 
   it('waits for a consumer that is not there, and for one that answers no proper answer, as long as it takes', async () => {
     const rootDir = await newDirectory();
-    const gone = await RecordingConsumer.start();
+    const gone = await TestConsumer.start();
     const { port } = gone;
     await gone.stop();
     const { app } = await startBroker({ rootDir, dispatchers: [dispatcher('orders', `http://127.0.0.1:${port}`, ['order.*'])] });
     for (let number = 0; number < 3; number += 1) await publish(app, 'order.created', number);
-    const improper: Answer[] = [
-      { status: 404, body: ACK.body },
-      { status: 500, body: '' },
-      { status: 302, body: '', headers: { location: '/elsewhere' } },
-      { status: 200, body: '' },
-      { status: 200, body: 'OK' },
-      { status: 200, body: '{"acknowledgement":"ack"}' },
-      { status: 200, body: `{"acknowledgement":"ACK","filler":"${'x'.repeat(70_000)}"}` },
-    ];
-    const back = await startConsumer(() => improper.shift() ?? ACK, port);
+    const nonsense =
+      (code: number, body: string): TestAnswer =>
+      (_message, response) =>
+        answer(response, code, body);
+    const back = stopLater(
+      await TestConsumer.startOn(
+        port,
+        nonsense(404, '{"acknowledgement":"ACK"}'),
+        status(500),
+        status(302, { location: '/elsewhere' }),
+        nonsense(200, ''),
+        nonsense(200, 'OK'),
+        nonsense(200, '{"acknowledgement":"ack"}'),
+        nonsense(200, `{"acknowledgement":"ACK","filler":"${'x'.repeat(70_000)}"}`),
+        ack,
+      ),
+    );
     await back.until((all) => all.filter((delivery) => delivery.offset === 2).length === 1);
     expect(offsetsOf(back)).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 1, 2]);
-    const attempts = back.deliveries.filter((delivery) => delivery.offset === 0).map((delivery) => delivery.attempt);
+    const attempts = back.received.filter((delivery) => delivery.offset === 0).map((delivery) => delivery.attempt);
     expect(attempts).toEqual(attempts.map((_, index) => (attempts[0] ?? 0) + index));
   });
 
   it('lets a consumer that never answers cost the others nothing', async () => {
     const rootDir = await newDirectory();
-    const hanging = await startConsumer(() => new Promise<Answer>(() => undefined));
+    const hanging = await startConsumer(silence);
     const healthy = await startConsumer();
     const { app } = await startBroker({
       rootDir,
@@ -251,7 +267,7 @@ describe('delivery from publish to consumer', () => {
 
   it('keeps the order of each topic while one of them is stuck', async () => {
     const rootDir = await newDirectory();
-    const consumer = await startConsumer(({ topic }) => (topic === 'order.stuck' ? { status: 503, body: '' } : ACK));
+    const consumer = await startConsumer(choose(({ topic }) => (topic === 'order.stuck' ? status(503) : ack)));
     const { app } = await startBroker({ rootDir, dispatchers: [dispatcher('orders', consumer.url, ['order.*'])] });
     for (let number = 0; number < 5; number += 1) {
       await publish(app, 'order.stuck', number);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { BrokerProcess, type BrokerProcessOptions } from '../support/broker-process.js';
 import { fileEngine, readTexts } from '../support/file-engine.js';
-import { RecordingConsumer, type Answer } from '../support/recording-consumer.js';
+import { silence, TestConsumer } from '../support/test-consumer.js';
 import { snapshot, temporaryDirectories } from '../support/temporary-directory.js';
 
 const newDirectory = temporaryDirectories();
@@ -54,7 +54,7 @@ describe('the broker as a process', () => {
   it('delivers exactly the rest of the golden directory to its two dispatchers', async () => {
     const cwd = await newDirectory();
     await cp(join(import.meta.dirname, '../golden/mmmq/data'), join(cwd, 'data'), { recursive: true });
-    const [orders, audit] = [await RecordingConsumer.start(), await RecordingConsumer.start()];
+    const [orders, audit] = [await TestConsumer.start(), await TestConsumer.start()];
     stops.push(
       () => orders.stop(),
       () => audit.stop(),
@@ -74,10 +74,10 @@ describe('the broker as a process', () => {
     const topic = topics.find((candidate) => candidate.topic === 'order.created');
     const stored = topic === undefined ? [] : await readTexts(topic, 5);
     for (const consumer of [orders, audit]) {
-      expect(consumer.deliveries.map((delivery) => [delivery.topic, delivery.offset])).toEqual(
+      expect(consumer.received.map((delivery) => [delivery.topic, delivery.offset])).toEqual(
         [5, 6, 7, 8, 9].map((offset) => ['order.created', offset]),
       );
-      expect(consumer.deliveries.map((delivery) => delivery.body)).toEqual(stored);
+      expect(consumer.received.map((delivery) => delivery.body)).toEqual(stored);
     }
     await engine.close();
   });
@@ -170,7 +170,7 @@ describe('the broker as a process', () => {
 
   it('ends within its bound although a consumer never answers, and delivers that message again after the next start', async () => {
     const cwd = await newDirectory();
-    const consumer = await RecordingConsumer.start(() => new Promise<Answer>(() => undefined));
+    const consumer = await TestConsumer.start(silence);
     stops.push(() => consumer.stop());
     const config = ['mmmq:', '  dispatchers:', dispatcherConfig('orders', consumer.url, '**')].join('\n');
     const broker = await start({ cwd, config });

@@ -97,10 +97,11 @@ export class MemoryTopicLog implements TopicLog {
   }
 
   async read(offset: number, limits: ReadLimits): Promise<readonly LogEntry[]> {
+    const { count } = this;
     await this.engine.faults.read?.(this.topic, offset);
     const entries: LogEntry[] = [];
     let bytes = 0;
-    for (let next = offset; next < this.count && entries.length < limits.maxCount; next += 1) {
+    for (let next = offset; next < count && entries.length < limits.maxCount; next += 1) {
       const payload = this.payloads[next] as Buffer;
       bytes += payload.length;
       if (entries.length > 0 && bytes > limits.maxBytes) break;

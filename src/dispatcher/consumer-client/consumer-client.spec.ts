@@ -2,6 +2,7 @@ import { getEventListeners, once } from 'node:events';
 import http, { Agent } from 'node:http';
 import https from 'node:https';
 import net, { type AddressInfo, type Server, type Socket } from 'node:net';
+import { PassThrough } from 'node:stream';
 import tls from 'node:tls';
 import { Worker } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
@@ -303,12 +304,17 @@ describe.each<[string, () => ConsumerClient]>([
       ).toEqual({ kind: 'answer', status: 200, body: Buffer.from(ACK), retryAfter: undefined });
     });
 
-    it.each(['102 Processing', '103 Early Hints\r\nlink: </x>'])('may be announced by 1xx: %j', async (head) => {
-      expect(await reply(`HTTP/1.1 ${head}\r\n\r\nHTTP/1.1 ${head}\r\n\r\n${ACK_ANSWER}`)).toMatchObject({
-        status: 200,
-        body: Buffer.from(ACK),
-      });
-    });
+    it.each(['102 Processing', '103 Early Hints\r\nlink: </x>', '103 Early Hints\r\ncontent-length: 70000\r\nretry-after: 1'])(
+      'may be announced by 1xx: %j',
+      async (head) => {
+        expect(await reply(`HTTP/1.1 ${head}\r\n\r\nHTTP/1.1 ${head}\r\n\r\n${ACK_ANSWER}`)).toEqual({
+          kind: 'answer',
+          status: 200,
+          body: Buffer.from(ACK),
+          retryAfter: undefined,
+        });
+      },
+    );
 
     it('stays as it is when it is encoded', async () => {
       const body = gzipSync(ACK);
@@ -742,13 +748,17 @@ describe('HttpServiceConsumerClient', () => {
     [
       'hands on the body alone',
       ({ axiosRef }) => axiosRef.interceptors.response.use((response) => response.data as never),
-      /no answer stream$/,
+      /no answer stream that can be read$/,
     ],
-    ['hands on nothing', ({ axiosRef }) => axiosRef.interceptors.response.use(() => undefined as never), /no answer stream$/],
+    [
+      'hands on nothing',
+      ({ axiosRef }) => axiosRef.interceptors.response.use(() => undefined as never),
+      /no answer stream that can be read$/,
+    ],
     [
       'reads the body',
       ({ axiosRef }) => axiosRef.interceptors.response.use((response) => ({ ...response, data: 'read' })),
-      /no answer stream$/,
+      /no answer stream that can be read$/,
     ],
   ])('gives a failure when an interceptor %s', async (_what, arrange, reason) => {
     const service = httpService();
@@ -758,6 +768,46 @@ describe('HttpServiceConsumerClient', () => {
     const outcome = await client.post(requestTo(consumer.host()));
     expect(outcome).toEqual(failure(expect.stringMatching(reason)));
     expect(JSON.stringify(outcome)).not.toContain('secret');
+  });
+
+  it('gives a failure when an interceptor hands on a stream that it has read to its end', async () => {
+    const service = httpService();
+    service.axiosRef.interceptors.response.use(async (response) => {
+      for await (const _chunk of response.data as AsyncIterable<Buffer>);
+      return response;
+    });
+    const consumer = await consumerThatAcks();
+    const client = new HttpServiceConsumerClient(service);
+    expect(await client.post(requestTo(consumer.host()))).toEqual(failure('the HttpService hands on no answer stream that can be read'));
+  });
+
+  it('gives a failure when an interceptor destroys the stream', async () => {
+    const service = httpService();
+    service.axiosRef.interceptors.response.use((response) => {
+      // Through a stream of its own, as an interceptor that observes the body would do.
+      const body = new PassThrough();
+      setImmediate(() => body.destroy());
+      return { ...response, data: body };
+    });
+    const consumer = await consumerThatAcks();
+    const client = new HttpServiceConsumerClient(service);
+    expect(await client.post(requestTo(consumer.host()))).toEqual(CUT_OFF);
+    await consumer.allClosed();
+  });
+
+  it('closes the connection of an answer that an interceptor brings too late', async () => {
+    const service = httpService();
+    let isOver = false;
+    service.axiosRef.interceptors.response.use(async (response) => {
+      await until(() => isOver);
+      return await createAxios().request({ url: response.config.url ?? '', method: 'post', data: 'x', responseType: 'stream' });
+    });
+    const consumer = await RawConsumer.start((socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 25\r\n\r\n'));
+    const client = new HttpServiceConsumerClient(service);
+    expect(await client.post(requestTo(consumer.host(), { timeoutMs: SHORT_MS }))).toEqual(NO_ANSWER_IN_TIME);
+    isOver = true;
+    await until(() => consumer.sockets.length === 2);
+    await consumer.allClosed();
   });
 
   it.each(['request', 'response'] as const)('bounds an attempt whose %s interceptor does not end', async (which) => {

@@ -41,8 +41,8 @@ export class HttpServiceConsumerClient implements ConsumerClient {
 async function exchange(axios: AxiosInstance, request: ConsumerRequest, attempt: Attempt, signal: AbortSignal): Promise<void> {
   const answer = await axios.request<unknown>(configOf(axios, request, signal));
   const body: unknown = answer?.data;
-  if (!(body instanceof Readable)) {
-    attempt.fail('an interceptor of the HttpService hands on no answer stream');
+  if (!(body instanceof Readable && body.readable)) {
+    attempt.fail('the HttpService hands on no answer stream that can be read');
     return;
   }
   // After the outcome the body is destroyed and may still report it; unheard, that would end the process.
@@ -50,6 +50,7 @@ async function exchange(axios: AxiosInstance, request: ConsumerRequest, attempt:
   body.on('close', () => attempt.fail(FailureReason.cutShort));
   attempt.begin(answer.status, answer.headers as AnswerHeaders);
   if (attempt.isSettled) {
+    // Too large, or too late: an interceptor may have sent a request of its own, which the attempt's signal does not reach.
     body.destroy();
     return;
   }
