@@ -8,6 +8,15 @@ import { PublishBodyReader } from './publish-body.reader.js';
 import { publishHeadersOf } from './publish-headers.js';
 import { PUBLISH_PATH } from './publish-route.claim.js';
 
+/** What a producer is told of a failure on the broker's side. The log and `GET /health/ready` say more, with paths that are no producer's affair. */
+const REASONS: Partial<Record<ErrorCode, string>> = {
+  [ErrorCode.DISK_FULL]: 'the disk of the broker is full; send it again later',
+  [ErrorCode.APPEND_FAILED]: 'the disk of the broker failed, and the message may or may not be stored; send it again, with an id',
+  [ErrorCode.TOPIC_REFUSING]: 'the topic takes no messages until its files are re-opened after an error of the disk; send it again later',
+  [ErrorCode.IO]: 'the disk of the broker failed; send it again, with an id',
+  [ErrorCode.CLOSED]: 'the broker is starting or stopping; send it again later',
+};
+
 /**
  * `POST /messages`: stores one message and answers ACK when it is durable.
  *
@@ -49,7 +58,8 @@ export class MessagesController {
 
   private failureAnswer(error: unknown): PublishAnswer {
     if (error instanceof PublishRefusedError) return refusalAnswer(error);
-    if (error instanceof MmmqError) return notStored(error.code === ErrorCode.DISK_FULL ? 507 : 503, error.message);
+    const reason = error instanceof MmmqError ? REASONS[error.code] : undefined;
+    if (error instanceof MmmqError && reason !== undefined) return notStored(error.code === ErrorCode.DISK_FULL ? 507 : 503, reason);
     this.logger.error('a publish failed unexpectedly', error instanceof Error ? error.stack : String(error));
     return notStored(503, 'the broker failed unexpectedly; its log says how');
   }

@@ -109,6 +109,7 @@ export class FileEngine implements Engine {
       this.logs.push(log);
       return log;
     } catch (error) {
+      this.parts.logger.error(`topic ${topic} cannot be made: ${error instanceof Error ? error.message : String(error)}`);
       if (error instanceof FileError && error.isDiskFull) this.creationProblem = { topic, reason: error.message };
       throw error;
     }

@@ -126,14 +126,14 @@ describe('POST /messages', () => {
   });
 
   it.each([
-    ['a full disk', ErrorCode.DISK_FULL, 507],
-    ['a failed sync', ErrorCode.APPEND_FAILED, 503],
-    ['a topic that refuses appends', ErrorCode.TOPIC_REFUSING, 503],
-  ] as const)('answers %s with a NACK', async (_, code, status) => {
-    engine.faults.append = () => ({ stored: 0, failure: new MmmqError(code, 'what happened, and what to do') });
+    ['a full disk', ErrorCode.DISK_FULL, 507, /^the disk of the broker is full; send it again later$/],
+    ['a failed sync', ErrorCode.APPEND_FAILED, 503, /may or may not be stored; send it again, with an id$/],
+    ['a topic that refuses appends', ErrorCode.TOPIC_REFUSING, 503, /takes no messages until .*; send it again later$/],
+  ] as const)('answers %s with a NACK that says what to do and names no file', async (_, code, status, reason) => {
+    engine.faults.append = () => ({ stored: 0, failure: new MmmqError(code, 'sync failed on /srv/data/x.mmm: EIO') });
 
     const answer = await publish(messageJson());
-    expect([answer.status, answer.text]).toEqual([status, '{"acknowledgement":"NACK","reason":"what happened, and what to do"}']);
+    expect([answer.status, answer.body]).toEqual([status, { acknowledgement: 'NACK', reason: expect.stringMatching(reason) }]);
   });
 
   it('answers a bug with a NACK that says nothing of it, and logs it', async () => {

@@ -2,7 +2,7 @@ import { getEventListeners, once } from 'node:events';
 import http, { Agent } from 'node:http';
 import https from 'node:https';
 import net, { type AddressInfo, type Server, type Socket } from 'node:net';
-import { PassThrough } from 'node:stream';
+import { PassThrough, type Readable } from 'node:stream';
 import tls from 'node:tls';
 import { Worker } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
@@ -773,7 +773,7 @@ describe('HttpServiceConsumerClient', () => {
   it('gives a failure when an interceptor hands on a stream that it has read to its end', async () => {
     const service = httpService();
     service.axiosRef.interceptors.response.use(async (response) => {
-      for await (const _chunk of response.data as AsyncIterable<Buffer>);
+      await (response.data as Readable).toArray();
       return response;
     });
     const consumer = await consumerThatAcks();
