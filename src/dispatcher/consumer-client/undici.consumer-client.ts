@@ -46,25 +46,23 @@ export class UndiciConsumerClient implements ConsumerClient {
   }
 }
 
+/** No time limit of its own, as the attempt has one for everything. Shared, so that TLS sessions are resumed by whichever connection is next. */
+const connect = buildConnector({ timeout: 0 });
+
 /** One undici client: at most one socket at a time, made when first needed and again after the consumer has closed it. */
 class Connection {
   private readonly client: Client;
-  private readonly ending = new AbortController();
   private socket: Socket | undefined;
 
   constructor(origin: string) {
-    // The signal reaches the socket while it is still connecting, which undici's own destroy() does not. No timeouts of undici's own: the
-    // attempt has one deadline for everything.
-    const connect = buildConnector({ timeout: 0, signal: this.ending.signal });
     this.client = new Client(origin, {
       pipelining: 1,
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: (options, callback) =>
-        connect(options, (...outcome) => {
-          this.socket = outcome[1] ?? undefined;
-          callback(...outcome);
-        }),
+      connect: (options, callback) => {
+        // undici's types hide that its connector returns the socket, which is the only way to end one that is still connecting.
+        this.socket = connect(options, callback) as unknown as Socket;
+      },
     });
   }
 
@@ -79,7 +77,7 @@ class Connection {
 
   async destroy(): Promise<void> {
     const destroyed = this.client.destroy();
-    this.ending.abort();
+    this.socket?.destroy();
     await destroyed;
   }
 }
