@@ -16,7 +16,7 @@ class BrokerSettingsModule {}
 /**
  * The broker: `POST /messages`, its topic queues on disk, and the dispatchers that the application declares.
  *
- * Imported once, in the root module; what it exports ({@link TopicQueueService}) can be injected everywhere. A second import would be a
+ * Imported once, in the root module; what it exports ({@link TopicQueueService}, {@link DispatcherRegistry}) can be injected everywhere. A second import would be a
  * second broker, and cannot start on the same data directory.
  */
 @Module({})
@@ -42,12 +42,13 @@ export class BrokerModule {
 function brokerOf(settingsProvider: Provider, imports: NonNullable<ModuleMetadata['imports']> = []): DynamicModule {
   const settings: DynamicModule = { module: BrokerSettingsModule, imports, providers: [settingsProvider], exports: [BROKER_SETTINGS] };
   const topicQueues = TopicQueueModule.register(StorageModule.register(settings));
+  const dispatchers = DispatcherCoreModule.register(topicQueues);
   return {
     module: BrokerModule,
     global: true,
-    imports: [settings, topicQueues, DispatcherCoreModule.register(topicQueues)],
+    imports: [settings, topicQueues, dispatchers],
     controllers: [MessagesController],
     providers: [PublishBodyReader, PublishRouteClaim],
-    exports: [topicQueues],
+    exports: [topicQueues, dispatchers],
   };
 }

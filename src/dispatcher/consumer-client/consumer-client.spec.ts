@@ -15,11 +15,11 @@ import {
   HttpServiceConsumerClient,
   MAX_ANSWER_BYTES,
   UndiciConsumerClient,
-  verdictOf,
   type ConsumerClient,
   type ConsumerReply,
   type ConsumerRequest,
 } from './index.js';
+import { verdictOf } from '../verdict.js';
 
 /** For a test that lets an attempt run out of time. */
 const SHORT_MS = 100;
