@@ -212,6 +212,25 @@ describe('an append', () => {
     await engine.close();
   });
 
+  it('that cannot open a file has not happened, and the next one goes on', async () => {
+    const rootDir = await newDirectory();
+    const fileSystem = new FaultyFileSystem();
+    // No idle file stays open, so every append opens its files anew.
+    const { engine } = fileEngine(rootDir, { fileSystem, maxOpenFiles: 0 });
+    await engine.open();
+    const topic = await engine.create('t');
+    await topic.append(texts('a'));
+    for (const extension of ['mmm', 'idx']) {
+      fileSystem.fail({ operation: 'open', path: new RegExp(`0000\\.${extension}$`), errno: 'EMFILE', times: 1 });
+      fileSystem.calls.length = 0;
+      expect(await topic.append(texts('b'))).toMatchObject({ offsets: [], failure: { code: 'MMMQ_APPEND_FAILED' } });
+      expect(fileSystem.calls.filter((call) => call.startsWith('write'))).toEqual([]);
+    }
+    expect((await topic.append(texts('b'))).offsets).toEqual([1]);
+    expect(fileSystem.calls.filter((call) => call.startsWith('open'))).toHaveLength(4);
+    await engine.close();
+  });
+
   it('that could not begin a new segment can be repeated', async () => {
     const rootDir = await newDirectory();
     const fileSystem = new FaultyFileSystem();

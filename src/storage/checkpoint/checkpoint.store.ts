@@ -48,10 +48,12 @@ export class CheckpointStore extends FileStore {
   }
 
   /** Puts a checkpoint at 0 whose file holds no offset. It is never shorter than it was before it has its eight bytes. */
-  async reset(path: string): Promise<void> {
-    await this.write(path, 0);
-    await this.truncate(path, CHECKPOINT_BYTES);
-    await this.sync(path);
+  reset(path: string): Promise<void> {
+    return this.keepOpen(path, async () => {
+      await this.write(path, 0);
+      await this.truncate(path, CHECKPOINT_BYTES);
+      await this.sync(path);
+    });
   }
 
   /** Overwrites the offset and syncs it. When this throws, the old offset may still stand; the call can be repeated. */

@@ -4,6 +4,11 @@ import type { OpenFiles } from './open-files.js';
 export abstract class FileStore {
   constructor(protected readonly files: OpenFiles) {}
 
+  /** Runs `work` with the file open all the time: one handle writes and syncs, so that no error of the one is lost to the other. */
+  keepOpen<T>(path: string, work: () => Promise<T>): Promise<T> {
+    return this.files.use(path, work);
+  }
+
   size(path: string): Promise<number> {
     return this.files.use(path, (file) => file.size());
   }

@@ -18,8 +18,10 @@ export class TopicRepair {
   async apply(repair: Repair): Promise<void> {
     switch (repair.kind) {
       case 'cut':
-        await this.stores.segments.truncate(repair.path, repair.size);
-        await this.stores.segments.sync(repair.path);
+        await this.stores.segments.keepOpen(repair.path, async () => {
+          await this.stores.segments.truncate(repair.path, repair.size);
+          await this.stores.segments.sync(repair.path);
+        });
         return;
       case 'make':
         await (await this.fileSystem.open(repair.path, OpenMode.EXISTING_OR_NEW)).close();

@@ -59,7 +59,11 @@ export class Segment {
    * @throws {LogUntrustedError} when the segment must not be appended to before it was re-opened
    * @throws {FileError} when nothing of the append is left and the next one may go on
    */
-  async append(payloads: readonly Buffer[]): Promise<void> {
+  append(payloads: readonly Buffer[]): Promise<void> {
+    return this.keepOpen(() => this.appendDurably(payloads));
+  }
+
+  private async appendDurably(payloads: readonly Buffer[]): Promise<void> {
     const { segments, offsetIndexes } = this.stores;
     const { bytes, positions } = encodeEntries(payloads, this.endPosition);
     await this.orCutBack(() => segments.write(this.segmentPath, bytes, this.endPosition));
@@ -73,12 +77,14 @@ export class Segment {
    * Cuts both files back to what is durable. The index goes first and is synced first: at no moment may it name a position that the segment
    * file no longer has, and a record that survives a crash would show a message whose producer was told NACK.
    */
-  async cutBack(): Promise<void> {
+  cutBack(): Promise<void> {
     const { segments, offsetIndexes } = this.stores;
-    await offsetIndexes.truncate(this.offsetIndexPath, this.count * INDEX_RECORD_BYTES);
-    await offsetIndexes.sync(this.offsetIndexPath);
-    await segments.truncate(this.segmentPath, this.endPosition);
-    await segments.sync(this.segmentPath);
+    return this.keepOpen(async () => {
+      await offsetIndexes.truncate(this.offsetIndexPath, this.count * INDEX_RECORD_BYTES);
+      await offsetIndexes.sync(this.offsetIndexPath);
+      await segments.truncate(this.segmentPath, this.endPosition);
+      await segments.sync(this.segmentPath);
+    });
   }
 
   /** Uses the files through fresh handles from here on. */
@@ -143,6 +149,12 @@ export class Segment {
     const header = await this.readChunk(position, ENTRY_HEADER_BYTES);
     const bytes = header.length === ENTRY_HEADER_BYTES ? entryBytesAt(header, 0) : undefined;
     return bytes === undefined ? Number.NaN : position + bytes;
+  }
+
+  /** Both files are open before anything is written: a handle that cannot be had fails the append while nothing has happened yet. */
+  private keepOpen(work: () => Promise<void>): Promise<void> {
+    const { segments, offsetIndexes } = this.stores;
+    return segments.keepOpen(this.segmentPath, () => offsetIndexes.keepOpen(this.offsetIndexPath, work));
   }
 
   private readChunk(position: number, length: number): Promise<Buffer> {
