@@ -32,7 +32,7 @@ export function verdictOf(reply: ConsumerReply, nowMs: number = Date.now()): Ver
 
 function bodyVerdict(body: Buffer): Verdict | undefined {
   const answer = parsedObject(body);
-  if (answer === undefined || hasMemberTwice(body)) return undefined;
+  if (answer === undefined || isAmbiguous(body)) return undefined;
   switch (answer['acknowledgement']) {
     case Acknowledgement.ACK:
       return { kind: 'ack' };
@@ -54,7 +54,7 @@ function bodyVerdict(body: Buffer): Verdict | undefined {
 function bodyProblem(body: Buffer): string {
   if (body.length === 0) return 'empty body';
   if (parsedObject(body) === undefined) return 'body is no JSON object in UTF-8';
-  if (hasMemberTwice(body)) return 'body has a member twice';
+  if (isAmbiguous(body)) return 'body has "acknowledgement" or "retry" twice';
   return 'body has no "acknowledgement" of "ACK" or "NACK"';
 }
 
@@ -69,11 +69,14 @@ function parsedObject(body: Buffer): Readonly<Record<string, unknown>> | undefin
   }
 }
 
+/** The members that make a verdict. Others are none of the broker's business. */
+const VERDICT_MEMBERS: ReadonlySet<string> = new Set(['acknowledgement', 'retry']);
+
 /**
- * Whether the object has a member twice at its top. JSON.parse takes the last one, other parsers the first: the consumer may have meant
- * either.
+ * Whether the object has a member of the verdict twice at its top. JSON.parse takes the last one, other parsers the first: the consumer may
+ * have meant either.
  */
-function hasMemberTwice(object: Buffer): boolean {
+function isAmbiguous(object: Buffer): boolean {
   const names = new Set<string>();
   let depth = 0;
   let lastString = '""';
@@ -84,7 +87,7 @@ function hasMemberTwice(object: Buffer): boolean {
     else if (depth === 1) {
       const name = JSON.parse(lastString) as string;
       if (names.has(name)) return true;
-      names.add(name);
+      if (VERDICT_MEMBERS.has(name)) names.add(name);
     }
   }
   return false;

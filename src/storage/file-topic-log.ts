@@ -15,7 +15,7 @@ import { FileError, type FileSystem } from './file-system/index.js';
 import { CorruptLogError, TopicInspection, type TopicFindings } from './recovery/index.js';
 import { LogUntrustedError, SegmentChain, type SegmentStores } from './segment/index.js';
 
-/** The life of a topic's log once the start has recovered it. Reading and committing go on in every state but the last. */
+/** The life of a topic's log once the start has recovered it. Reading and committing go on in every state but the last, which takes nothing. */
 export const TopicLogState = {
   /** Appends are taken. */
   APPENDING: 'appending',
@@ -100,11 +100,13 @@ export class FileTopicLog implements TopicLog {
     return failure === undefined ? { offsets } : { offsets, failure };
   }
 
-  read(offset: number, limits: ReadLimits): Promise<readonly LogEntry[]> {
+  async read(offset: number, limits: ReadLimits): Promise<readonly LogEntry[]> {
+    this.assertOpen();
     return this.chain.read(offset, limits);
   }
 
-  tailOffset(maxCount: number, maxBytes: number): Promise<number> {
+  async tailOffset(maxCount: number, maxBytes: number): Promise<number> {
+    this.assertOpen();
     return this.chain.tailOffset(maxCount, maxBytes);
   }
 
@@ -114,6 +116,7 @@ export class FileTopicLog implements TopicLog {
   }
 
   async committed(dispatcher: string): Promise<number> {
+    this.assertOpen();
     const { checkpoints, logger } = this.parts;
     if (!this.durableCheckpoints.has(dispatcher)) {
       await checkpoints.make(this.topicDir, dispatcher);
@@ -127,11 +130,12 @@ export class FileTopicLog implements TopicLog {
     return 0;
   }
 
-  commit(dispatcher: string, nextOffset: number): Promise<void> {
+  async commit(dispatcher: string, nextOffset: number): Promise<void> {
+    this.assertOpen();
     return this.parts.checkpoints.write(this.checkpointPath(dispatcher), nextOffset);
   }
 
-  /** Ends re-opening. The caller makes sure that no append, read or commit is under way. */
+  /** Takes nothing any more, and ends re-opening. */
   async close(): Promise<void> {
     if (this.state === TopicLogState.CLOSED) return;
     this.transition(TopicLogState.CLOSED);
@@ -143,8 +147,13 @@ export class FileTopicLog implements TopicLog {
     return join(this.topicDir, CHECKPOINTS_DIRECTORY, checkpointFileName(dispatcher));
   }
 
+  /** A closed log has given its directory away: a late commit could move a checkpoint that another broker has moved since. */
+  private assertOpen(): void {
+    if (this.state === TopicLogState.CLOSED) throw new MmmqError(ErrorCode.CLOSED, 'the broker is stopped');
+  }
+
   private assertAppending(): void {
-    if (this.state === TopicLogState.CLOSED) throw new MmmqError(ErrorCode.CLOSED, 'the broker is stopping');
+    this.assertOpen();
     if (this.state === TopicLogState.REFUSING) {
       const code = this.refusal?.code === ErrorCode.DISK_FULL ? ErrorCode.DISK_FULL : ErrorCode.TOPIC_REFUSING;
       throw new MmmqError(code, `the topic takes no messages until it could be re-opened: ${this.refusal?.message ?? ''}`, {

@@ -1,3 +1,4 @@
+import { ErrorCode, MmmqError } from '../../core/index.js';
 import { OpenMode, type File, type FileSystem } from './file-system.port.js';
 
 interface OpenFile {
@@ -13,12 +14,15 @@ export const MAX_IDLE_OPEN_FILES = 512;
  * The files that are open, shared by all who use them, so that ten thousand topics do not need ten thousand handles: a file is opened
  * when it is first used and closed when it has been idle the longest and too many are open.
  *
- * A handle that saw an error is to be discarded: what the kernel remembers of a failed write belongs to the handle that made it.
+ * A handle that saw a sync fail is to be discarded: what the kernel remembers of the failure belongs to the handles that were open.
  */
 export class OpenFiles {
   /** In order of last use. */
   private readonly open = new Map<string, OpenFile>();
   private readonly closing = new Set<Promise<void>>();
+  private usersAtClose: (() => void) | undefined;
+  private users = 0;
+  private closed = false;
 
   constructor(
     private readonly fileSystem: FileSystem,
@@ -27,6 +31,8 @@ export class OpenFiles {
 
   /** Runs `work` on the existing file at `path`. The file stays open at least that long. */
   async use<T>(path: string, work: (file: File) => Promise<T>): Promise<T> {
+    // Behind the close another process may own the files. Work that is under way still comes to its end.
+    if (this.closed && this.users === 0) throw new MmmqError(ErrorCode.CLOSED, `the broker is stopped and does not touch ${path}`);
     const entry = this.acquire(path);
     try {
       return await work(await entry.file);
@@ -44,8 +50,10 @@ export class OpenFiles {
     if (entry.users === 0) this.close(entry);
   }
 
-  /** Closes everything. Nobody may use a file any more when this is called. */
+  /** Lets those who use a file finish, closes everything, and opens nothing again. */
   async closeAll(): Promise<void> {
+    this.closed = true;
+    if (this.users > 0) await new Promise<void>((resolve) => (this.usersAtClose = resolve));
     for (const path of this.open.keys()) this.discard(path);
     await Promise.all(this.closing);
   }
@@ -62,11 +70,14 @@ export class OpenFiles {
     }
     this.open.set(path, entry);
     entry.users += 1;
+    this.users += 1;
     return entry;
   }
 
   private release(entry: OpenFile): void {
     entry.users -= 1;
+    this.users -= 1;
+    if (this.users === 0) this.usersAtClose?.();
     if (entry.users > 0) return;
     if (entry.discarded) {
       this.close(entry);
