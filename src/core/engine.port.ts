@@ -11,7 +11,7 @@ export interface Engine {
   /**
    * Opens the log and recovers it.
    * @returns the topics that are there, in the order of their names
-   * @throws {MmmqError} code LOCKED, CORRUPT or IO; nothing was changed then
+   * @throws {MmmqError} LOCKED or CORRUPT: nothing was changed; IO: the start can be repeated when the disk is well
    */
   open(): Promise<readonly TopicLog[]>;
   /** Makes a topic, durably, or finishes one that a crash left half made. Called once per topic at a time. */

@@ -185,13 +185,13 @@ describe('an append', () => {
       const topic = await engine.create('t');
       await topic.append(texts('before'));
       const before = await snapshot(join(rootDir, 't'));
-      fileSystem.free = 0;
+      fileSystem.left = { bytes: 0 };
       fileSystem.fail({ operation: 'write', path: new RegExp(`\\.${extension}$`), errno: 'ENOSPC', times: 1, bytesWritten: 5 });
       const outcome = await topic.append(texts('lost'));
       expect(outcome).toMatchObject({ offsets: [], failure: { code: 'MMMQ_DISK_FULL' } });
       expect(await snapshot(join(rootDir, 't'))).toEqual(before);
       expect(await engine.problems()).toEqual([{ topic: 't', reason: expect.stringContaining('ENOSPC') }]);
-      fileSystem.free = 1024 ** 3;
+      fileSystem.left = { bytes: 1024 ** 3 };
       expect(await engine.problems()).toEqual([]);
       expect((await topic.append(texts('after'))).offsets).toEqual([1]);
       expect(await readTexts(topic)).toEqual(['before', 'after']);

@@ -11,10 +11,11 @@ import {
   type EngineProblem,
 } from '../core/index.js';
 import { CHECKPOINTS_DIRECTORY, type CheckpointStore } from './checkpoint/index.js';
-import { DataDirectoryLock, FileError, LOCK_FILE_NAME, type FileSystem, type OpenFiles } from './file-system/index.js';
+import { DataDirectoryLock, FileError, type FileSystem, type OpenFiles } from './file-system/index.js';
 import { FileTopicLog, type FileTopicLogParts } from './file-topic-log.js';
 import { StartRefusedError, TopicInspection, TopicRepair, type TopicFindings } from './recovery/index.js';
 import { offsetIndexFileName, segmentFileName, type OffsetIndexStore, type SegmentStore } from './segment/index.js';
+import { Turns } from './turns.js';
 
 export interface FileEngineOptions {
   /** Where the topics' directories are. Made where it is missing. */
@@ -34,6 +35,10 @@ export interface FileEngineParts {
 
 /** Topics are looked at and repaired so many at a time: enough to keep a disk busy, few enough to bound the memory. */
 const TOPICS_AT_A_TIME = 8;
+/** Its directory, the one of its checkpoints, the two files of its first segment, and a checkpoint. */
+const FILES_PER_NEW_TOPIC = 5;
+/** So many appends, and as many reads and commits, use the disk at a time; each has two files open at most. */
+const TURNS_AT_A_TIME = 64;
 
 interface FoundTopic {
   readonly topic: string;
@@ -47,7 +52,7 @@ export class FileEngine implements Engine {
   private readonly logParts: FileTopicLogParts;
   private readonly logs: FileTopicLog[] = [];
   private lock: DataDirectoryLock | undefined;
-  /** The disk was full when a topic was to be made. */
+  /** A topic that could not be made, until one was or the disk is well. */
   private creationProblem: EngineProblem | undefined;
 
   constructor(
@@ -62,6 +67,8 @@ export class FileEngine implements Engine {
       checkpoints,
       logger,
       clock: parts.clock ?? systemClock,
+      appendTurns: new Turns(TURNS_AT_A_TIME),
+      otherTurns: new Turns(TURNS_AT_A_TIME),
       segmentMaxBytes: options.segmentMaxBytes,
     };
   }
@@ -78,12 +85,11 @@ export class FileEngine implements Engine {
     try {
       const topics = await this.inspectTopics();
       await this.parts.fileSystem.syncDirectory(this.rootDir);
-      await inTurns(topics, (topic) => this.recover(topic));
-      this.logs.push(...topics.map(({ topic, dir, findings }) => new FileTopicLog(this.logParts, topic, dir, findings)));
+      this.logs.push(...(await forEachTopic(topics, (topic) => this.recovered(topic))));
     } catch (error) {
       await this.parts.files.closeAll();
       await lock.withdraw();
-      throw error;
+      throw withRemedy(error);
     }
     this.lock = lock;
     await lock.sign();
@@ -102,26 +108,25 @@ export class FileEngine implements Engine {
       await fileSystem.makeDirectory(join(dir, CHECKPOINTS_DIRECTORY));
       await fileSystem.syncDirectory(this.rootDir);
       // The directory may have been there, with what an earlier crash left in it.
-      const findings = await this.inspection(dir).inspect();
-      await this.recover({ topic, dir, findings });
+      const log = await this.recovered({ topic, dir, findings: await this.inspection(dir).inspect() });
       this.creationProblem = undefined;
-      const log = new FileTopicLog(this.logParts, topic, dir, findings);
       this.logs.push(log);
       return log;
     } catch (error) {
-      this.parts.logger.error(`topic ${topic} cannot be made: ${error instanceof Error ? error.message : String(error)}`);
-      if (error instanceof FileError && error.isDiskFull) this.creationProblem = { topic, reason: error.message };
+      const reason = `it cannot be made: ${error instanceof Error ? error.message : String(error)}`;
+      this.parts.logger.error(`topic ${topic}: ${reason}`);
+      if (error instanceof FileError) this.creationProblem = { topic, reason };
       throw error;
     }
   }
 
   /**
-   * The topics that refuse, and those that found the disk full. The second is forgotten once there is room again, without a publish to
-   * prove it: whoever sends publishes only to a ready broker would otherwise wait for ever.
+   * The topics that refuse, those that found the disk full, and one that could not be made. The last two are forgotten once the disk has
+   * room and takes a sync, without a publish to prove it: whoever sends publishes only to a ready broker would otherwise wait for ever.
    */
   async problems(): Promise<readonly EngineProblem[]> {
     const full = this.logs.filter((log) => log.diskFull !== undefined);
-    if ((full.length > 0 || this.creationProblem !== undefined) && (await this.hasRoom())) {
+    if ((full.length > 0 || this.creationProblem !== undefined) && (await this.isWell())) {
       this.creationProblem = undefined;
       for (const log of full) log.forgetDiskFull();
     }
@@ -156,11 +161,11 @@ export class FileEngine implements Engine {
     const dirs: string[] = [];
     for (const entry of await fileSystem.list(this.rootDir)) {
       if (entry.kind === 'directory' && topicProblem(entry.name) === undefined) dirs.push(entry.name);
-      else if (entry.name !== LOCK_FILE_NAME) logger.warn(`${join(this.rootDir, entry.name)} is no topic and is left alone`);
+      else if (!entry.name.startsWith('.')) logger.warn(`${join(this.rootDir, entry.name)} is no topic and is left alone`);
     }
     const topics: FoundTopic[] = [];
     const refusals: MmmqError[] = [];
-    await inTurns(dirs, async (topic) => {
+    await forEachTopic(dirs, async (topic) => {
       const dir = join(this.rootDir, topic);
       try {
         const findings = await this.inspection(dir).inspect();
@@ -180,20 +185,29 @@ export class FileEngine implements Engine {
    * Repairs, and then syncs all that this start relies on: a process that was killed leaves bytes and names that can be read and are not on
    * the disk yet. What is shown from here on must survive the next power cut.
    */
-  private async recover({ dir, findings }: FoundTopic): Promise<void> {
+  private async recovered({ topic, dir, findings }: FoundTopic): Promise<FileTopicLog> {
     const { fileSystem, segments, offsetIndexes, checkpoints, logger } = this.parts;
     const repair = new TopicRepair(fileSystem, { segments, offsetIndexes }, checkpoints);
+    let segmentsFound = findings.segments;
     for (const step of findings.repairs) {
       logger.warn(`recovery of ${step.path}: ${step.reason}`);
-      await repair.apply(step);
+      try {
+        await repair.apply(step);
+      } catch (error) {
+        if (step.kind !== 'make' || !(error instanceof FileError) || !error.isDiskFull) throw error;
+        // A full disk keeps nobody from reading: the half pair is left out, and the next append begins the segment anew.
+        logger.warn(`${error.message}; the segment is begun anew when there is room`);
+        segmentsFound = segmentsFound.slice(0, -1);
+      }
     }
-    const last = findings.segments.at(-1);
+    const last = segmentsFound.at(-1);
     if (last !== undefined) {
       await segments.sync(join(dir, segmentFileName(last.baseOffset)));
       await offsetIndexes.sync(join(dir, offsetIndexFileName(last.baseOffset)));
     }
     if (findings.hasCheckpointsDirectory) await fileSystem.syncDirectory(join(dir, CHECKPOINTS_DIRECTORY));
     await fileSystem.syncDirectory(dir);
+    return new FileTopicLog(this.logParts, topic, dir, { ...findings, segments: segmentsFound });
   }
 
   private inspection(dir: string): TopicInspection {
@@ -201,25 +215,33 @@ export class FileEngine implements Engine {
     return new TopicInspection(fileSystem, { segments, offsetIndexes }, checkpoints, dir);
   }
 
-  private async hasRoom(): Promise<boolean> {
-    return (await this.parts.fileSystem.freeBytes(this.rootDir)) >= PASS_MAX_BYTES;
+  private async isWell(): Promise<boolean> {
+    const { fileSystem } = this.parts;
+    try {
+      const { bytes, files } = await fileSystem.room(this.rootDir);
+      if (bytes < PASS_MAX_BYTES || files < FILES_PER_NEW_TOPIC) return false;
+      await fileSystem.syncDirectory(this.rootDir);
+      return true;
+    } catch {
+      return false;
+    }
   }
 }
 
-/** Does the work for each item, a few at a time; stops beginning new ones after the first error, which it throws when the others are done. */
-async function inTurns<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const waiting = items.values();
-  let failed: { error: unknown } | undefined;
-  const worker = async (): Promise<void> => {
-    for (const item of waiting) {
-      if (failed !== undefined) return;
-      try {
-        await work(item);
-      } catch (error) {
-        failed ??= { error };
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: TOPICS_AT_A_TIME }, worker));
-  if (failed !== undefined) throw failed.error;
+/** An error of the disk in the middle of a recovery: what was done stays, and the next start does the rest. */
+function withRemedy(error: unknown): unknown {
+  if (!(error instanceof FileError)) return error;
+  return new MmmqError(error.code, `${error.message}. The start did not come to its end; it can be repeated when the disk is well`, {
+    cause: error,
+  });
+}
+
+/** Does the work for each topic, a few at a time, all of them. @throws the first error, when nothing is under way any more */
+async function forEachTopic<T, R>(topics: readonly T[], work: (topic: T) => Promise<R>): Promise<R[]> {
+  const turns = new Turns(TOPICS_AT_A_TIME);
+  const outcomes = await Promise.allSettled(topics.map((topic) => turns.take(() => work(topic))));
+  return outcomes.map((outcome) => {
+    if (outcome.status === 'rejected') throw outcome.reason;
+    return outcome.value;
+  });
 }

@@ -14,6 +14,7 @@ import { CHECKPOINTS_DIRECTORY, checkpointFileName, type CheckpointStore } from 
 import { FileError, type FileSystem } from './file-system/index.js';
 import { CorruptLogError, TopicInspection, type TopicFindings } from './recovery/index.js';
 import { LogUntrustedError, SegmentChain, type SegmentStores } from './segment/index.js';
+import type { Turns } from './turns.js';
 
 /** The life of a topic's log once the start has recovered it. Reading and committing go on in every state but the last, which takes nothing. */
 export const TopicLogState = {
@@ -42,6 +43,9 @@ export interface FileTopicLogParts {
   readonly clock: Clock;
   readonly logger: LoggerService;
   readonly segmentMaxBytes: number;
+  /** Appends of all topics share one, everything else another, so that a thousand checkpoints do not keep a publish waiting. */
+  readonly appendTurns: Turns;
+  readonly otherTurns: Turns;
 }
 
 /** A topic's log in files: its segment chain, its checkpoints, and what becomes of it after an error of the disk. */
@@ -90,7 +94,7 @@ export class FileTopicLog implements TopicLog {
     let failure: MmmqError | undefined;
     try {
       this.assertAppending();
-      await this.chain.append(payloads);
+      await this.parts.appendTurns.take(() => this.chain.append(payloads));
       this.noRoom = undefined;
     } catch (error) {
       failure = this.afterFailure(error);
@@ -100,14 +104,12 @@ export class FileTopicLog implements TopicLog {
     return failure === undefined ? { offsets } : { offsets, failure };
   }
 
-  async read(offset: number, limits: ReadLimits): Promise<readonly LogEntry[]> {
-    this.assertOpen();
-    return this.chain.read(offset, limits);
+  read(offset: number, limits: ReadLimits): Promise<readonly LogEntry[]> {
+    return this.inTurn(() => this.chain.read(offset, limits));
   }
 
-  async tailOffset(maxCount: number, maxBytes: number): Promise<number> {
-    this.assertOpen();
-    return this.chain.tailOffset(maxCount, maxBytes);
+  tailOffset(maxCount: number, maxBytes: number): Promise<number> {
+    return this.inTurn(() => this.chain.tailOffset(maxCount, maxBytes));
   }
 
   onArrival(listener: () => void): () => void {
@@ -115,8 +117,23 @@ export class FileTopicLog implements TopicLog {
     return () => this.arrivalListeners.delete(listener);
   }
 
-  async committed(dispatcher: string): Promise<number> {
-    this.assertOpen();
+  committed(dispatcher: string): Promise<number> {
+    return this.inTurn(() => this.readCheckpoint(dispatcher));
+  }
+
+  commit(dispatcher: string, nextOffset: number): Promise<void> {
+    return this.inTurn(() => this.parts.checkpoints.write(this.checkpointPath(dispatcher), nextOffset));
+  }
+
+  /** Takes nothing any more, and ends re-opening. */
+  async close(): Promise<void> {
+    if (this.state === TopicLogState.CLOSED) return;
+    this.transition(TopicLogState.CLOSED);
+    this.closing.abort();
+    await this.reopening;
+  }
+
+  private async readCheckpoint(dispatcher: string): Promise<number> {
     const { checkpoints, logger } = this.parts;
     if (!this.durableCheckpoints.has(dispatcher)) {
       await checkpoints.make(this.topicDir, dispatcher);
@@ -130,17 +147,11 @@ export class FileTopicLog implements TopicLog {
     return 0;
   }
 
-  async commit(dispatcher: string, nextOffset: number): Promise<void> {
-    this.assertOpen();
-    return this.parts.checkpoints.write(this.checkpointPath(dispatcher), nextOffset);
-  }
-
-  /** Takes nothing any more, and ends re-opening. */
-  async close(): Promise<void> {
-    if (this.state === TopicLogState.CLOSED) return;
-    this.transition(TopicLogState.CLOSED);
-    this.closing.abort();
-    await this.reopening;
+  private inTurn<T>(work: () => Promise<T>): Promise<T> {
+    return this.parts.otherTurns.take(async () => {
+      this.assertOpen();
+      return work();
+    });
   }
 
   private checkpointPath(dispatcher: string): string {

@@ -1,7 +1,7 @@
-import type { DirectoryEntry, File, FileSystem, OpenMode } from '../../src/storage/file-system/index.js';
+import type { DirectoryEntry, File, FileSystem, OpenMode, Room } from '../../src/storage/file-system/index.js';
 import { FileError, NodeFileSystem } from '../../src/storage/file-system/index.js';
 
-export type Operation = 'open' | 'write' | 'sync' | 'truncate' | 'read' | 'makeDirectory' | 'syncDirectory' | 'freeBytes';
+export type Operation = 'open' | 'write' | 'sync' | 'truncate' | 'read' | 'makeDirectory' | 'syncDirectory' | 'room';
 
 export interface Fault {
   readonly operation: Operation;
@@ -20,7 +20,8 @@ export class FaultyFileSystem implements FileSystem {
   readonly faults: Fault[] = [];
   /** Writes and reads move at most so many bytes per call. */
   maxBytesPerCall = Number.POSITIVE_INFINITY;
-  free: number | undefined;
+  /** What the disk says is left, where that is to differ from the truth. */
+  left: Partial<Room> = {};
   private readonly real = new NodeFileSystem();
 
   fail(fault: Fault): () => void {
@@ -53,9 +54,9 @@ export class FaultyFileSystem implements FileSystem {
     return this.real.remove(path);
   }
 
-  async freeBytes(path: string): Promise<number> {
-    this.strike('freeBytes', path);
-    return this.free ?? this.real.freeBytes(path);
+  async room(path: string): Promise<Room> {
+    this.strike('room', path);
+    return { ...(await this.real.room(path)), ...this.left };
   }
 
   private strike(operation: Operation, path: string): Fault | undefined {

@@ -5,6 +5,7 @@
  * Every verb rejects with a {@link FileError} that names the operation, the path and the operating system's own code.
  */
 export interface FileSystem {
+  /** Opens a file; a link is not followed but an error (ELOOP). */
   open(path: string, mode: OpenMode): Promise<File>;
   /** The names in a directory, sorted, with what each is; links are `other` and are never followed. */
   list(path: string): Promise<readonly DirectoryEntry[]>;
@@ -13,8 +14,8 @@ export interface FileSystem {
   /** Makes the names in a directory durable: a new file or directory is on the disk only after this. */
   syncDirectory(path: string): Promise<void>;
   remove(path: string): Promise<void>;
-  /** Bytes that an ordinary user may still write to the file system of this path. */
-  freeBytes(path: string): Promise<number>;
+  /** What the file system of this path still has for an ordinary user. */
+  room(path: string): Promise<Room>;
 }
 
 export const OpenMode = {
@@ -26,6 +27,12 @@ export const OpenMode = {
   EXISTING_OR_NEW: 'existing-or-new',
 } as const;
 export type OpenMode = (typeof OpenMode)[keyof typeof OpenMode];
+
+export interface Room {
+  readonly bytes: number;
+  /** New files and directories; Infinity where the file system does not count them. */
+  readonly files: number;
+}
 
 export interface DirectoryEntry {
   readonly name: string;

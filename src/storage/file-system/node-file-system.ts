@@ -1,12 +1,12 @@
 import * as fs from 'node:fs';
 import { tryLock } from 'fs-native-extensions';
 import { FileError } from './file.error.js';
-import { OpenMode, type DirectoryEntry, type File, type FileSystem } from './file-system.port.js';
+import { OpenMode, type DirectoryEntry, type File, type FileSystem, type Room } from './file-system.port.js';
 
 const OPEN_FLAGS: Readonly<Record<OpenMode, number>> = {
-  [OpenMode.EXISTING]: fs.constants.O_RDWR,
-  [OpenMode.NEW]: fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL,
-  [OpenMode.EXISTING_OR_NEW]: fs.constants.O_RDWR | fs.constants.O_CREAT,
+  [OpenMode.EXISTING]: fs.constants.O_RDWR | fs.constants.O_NOFOLLOW,
+  [OpenMode.NEW]: fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL | fs.constants.O_NOFOLLOW,
+  [OpenMode.EXISTING_OR_NEW]: fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_NOFOLLOW,
 };
 
 /** The real disk, through Node's callback functions: the promise ones cost nearly twice as much per call. */
@@ -32,7 +32,7 @@ export class NodeFileSystem implements FileSystem {
       return true;
     } catch (error) {
       if (!(error instanceof FileError) || error.errno !== 'EEXIST') throw error;
-      const stat = await call<fs.Stats>('stat', path, (done) => fs.stat(path, done));
+      const stat = await call<fs.Stats>('stat', path, (done) => fs.lstat(path, done));
       if (!stat.isDirectory()) throw new FileError('make directory', path, 'ENOTDIR', error);
       return false;
     }
@@ -51,9 +51,9 @@ export class NodeFileSystem implements FileSystem {
     return call('remove', path, (done) => fs.unlink(path, done));
   }
 
-  async freeBytes(path: string): Promise<number> {
+  async room(path: string): Promise<Room> {
     const stat = await call<fs.StatsFs>('measure free space', path, (done) => fs.statfs(path, done));
-    return stat.bavail * stat.bsize;
+    return { bytes: stat.bavail * stat.bsize, files: stat.files === 0 ? Number.POSITIVE_INFINITY : stat.ffree };
   }
 }
 

@@ -1,6 +1,6 @@
 import { ErrorCode, MmmqError } from '../../core/index.js';
 
-/** A topic's files say what no crash can leave behind. */
+/** A topic's files say what an interrupted append cannot have left behind. */
 export class CorruptLogError extends MmmqError {
   constructor(
     readonly file: string,
@@ -10,7 +10,7 @@ export class CorruptLogError extends MmmqError {
   ) {
     super(
       ErrorCode.CORRUPT,
-      `${file}, byte ${position}: ${reason}. No crash leaves such files: restore this topic's directory from a copy, ` +
+      `${file}, byte ${position}: ${reason}. Recovery does not guess what is missing: restore this topic's directory from a copy, ` +
         'or move it out of the data directory to start without the topic',
     );
   }

@@ -262,6 +262,11 @@ const REFUSALS: readonly (Row & { readonly says: RegExp })[] = [
     says: /0000\.idx, byte 16: position 17 is not/,
   },
   {
+    found: 'more zeros where positions should be than one append can leave',
+    make: (dir) => truncate(join(dir, idx(LAST)), 20 * 1024 * 1024),
+    says: /0003\.idx, byte \d+: more zeros follow where positions should be than one append can leave/,
+  },
+  {
     found: 'a first position that is not 0',
     make: (dir) => overwrite(join(dir, idx(LAST)), 0, int64(1)),
     says: /0003\.idx, byte 0: the first position is not 0/,

@@ -14,6 +14,9 @@ export interface SegmentFindings {
   readonly repairs: readonly Repair[];
 }
 
+/** An entry takes at least a header and a byte, so one append writes no more positions than this. */
+const MAX_RECORDS_PER_PASS = Math.ceil(PASS_MAX_BYTES / (ENTRY_HEADER_BYTES + 1));
+
 /** So many records of an index are read at a time: 64 KiB. */
 const RECORDS_PER_READ = 8192;
 
@@ -110,6 +113,9 @@ export class SegmentInspection {
   private async countWithoutZeroTail(records: number): Promise<number> {
     let count = records;
     while (count > 1) {
+      if (records - count > MAX_RECORDS_PER_PASS) {
+        throw this.indexCorrupt(count * INDEX_RECORD_BYTES, 'more zeros follow where positions should be than one append can leave');
+      }
       const first = Math.max(1, count - RECORDS_PER_READ);
       const positions = await this.positions(first, count - first);
       const lastPosition = positions.findLastIndex((position) => position !== 0);
