@@ -1,9 +1,10 @@
 import type { AddressInfo } from 'node:net';
-import { ConsoleLogger, type INestApplication } from '@nestjs/common';
+import type { INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Server } from 'node:http';
 import { AppModule } from './app.module.js';
+import { BrokerLogger } from './broker.logger.js';
 import { MmmqError } from './core/index.js';
 import { settingsConfiguration, type Settings } from './settings/index.js';
 
@@ -19,26 +20,6 @@ const CLOSE_IDLE_CONNECTIONS_EVERY_MS = 50;
 /** Whatever happens, the process is gone after this. */
 const STOP_DEADLINE_MS = 20_000;
 
-/** What Nest tells of its own start: the module list, the routes, and its own print of errors that this process reports itself. */
-const CONTEXTS_NOT_LOGGED = new Set([
-  'NestFactory',
-  'InstanceLoader',
-  'RoutesResolver',
-  'RouterExplorer',
-  'NestApplication',
-  'ExceptionHandler',
-]);
-
-class BrokerLogger extends ConsoleLogger {
-  override log(message: unknown, ...rest: unknown[]): void {
-    if (!CONTEXTS_NOT_LOGGED.has(String(rest.at(-1)))) super.log(message, ...rest);
-  }
-
-  override error(message: unknown, ...rest: unknown[]): void {
-    if (!CONTEXTS_NOT_LOGGED.has(String(rest.at(-1)))) super.error(message, ...rest);
-  }
-}
-
 /**
  * The broker as a process of its own: it starts or says in one message why not, prints one line when it is ready, drains on SIGTERM and
  * SIGINT and ends with 0, and ends with 1 after an error that nobody caught, rather than go on half alive.
@@ -46,11 +27,13 @@ class BrokerLogger extends ConsoleLogger {
 export async function runBroker(): Promise<void> {
   process.on('uncaughtException', (error) => end(error));
   process.on('unhandledRejection', (reason) => end(reason));
+  // A log that nobody reads any more is no reason to stop delivering.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   try {
     const app = await NestFactory.create<NestExpressApplication>(AppModule, {
       bodyParser: false,
       abortOnError: false,
-      logger: new BrokerLogger('mmmq'),
+      logger: new BrokerLogger(),
     });
     stopOnSignals(app);
     app.disable('x-powered-by');

@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, open, readFile, readdir, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import type { Clock } from '../core/index.js';
+import { NodeFileSystem, type File, type OpenMode } from './file-system/index.js';
 import { FaultyFileSystem } from '../../test/support/faulty-file-system.js';
 import { fileEngine, readTexts } from '../../test/support/file-engine.js';
 import { snapshot, temporaryDirectories } from '../../test/support/temporary-directory.js';
@@ -80,6 +81,148 @@ describe('the data directory', () => {
     await exited;
     const { engine } = fileEngine(rootDir);
     await engine.open();
+    await engine.close();
+  });
+
+  it('makes the name of each directory on the way durable in its parent', async () => {
+    const parent = await newDirectory();
+    const fileSystem = new FaultyFileSystem();
+    const { engine } = fileEngine(join(parent, 'one/two'), { fileSystem });
+    await engine.open();
+    const made = fileSystem.calls.filter((call) => /^(makeDirectory|syncDirectory)/.test(call));
+    const parentName = parent.slice(parent.lastIndexOf('/') + 1);
+    expect(made.slice(-5)).toEqual([
+      'makeDirectory one',
+      `syncDirectory ${parentName}`,
+      'makeDirectory two',
+      'syncDirectory one',
+      'syncDirectory two',
+    ]);
+    await engine.close();
+  });
+
+  it('takes no lock on a file whose name is gone', async () => {
+    const rootDir = await newDirectory();
+    let removals = 1;
+    class OneStepAhead extends NodeFileSystem {
+      override async open(path: string, mode: OpenMode): Promise<File> {
+        const file = await super.open(path, mode);
+        // The holder before us takes its file away just now.
+        if (path.endsWith('.mmmq.lock') && removals-- > 0) await rm(path);
+        return file;
+      }
+    }
+    const { engine } = fileEngine(rootDir, { fileSystem: new OneStepAhead() });
+    await engine.open();
+    await expect(fileEngine(rootDir).engine.open()).rejects.toMatchObject({ code: 'MMMQ_LOCKED' });
+    await engine.close();
+  });
+
+  it('is given away only when every file is closed, and all of them are', async () => {
+    const rootDir = await newDirectory();
+    const fileSystem = new FaultyFileSystem();
+    const { engine } = fileEngine(rootDir, { fileSystem });
+    await engine.open();
+    for (const name of ['a', 'b']) {
+      const topic = await engine.create(name);
+      await topic.append(texts('x'));
+      await topic.committed('d');
+    }
+    await engine.close();
+    expect(fileSystem.closed.at(-1)).toBe('.mmmq.lock');
+    expect(fileSystem.closed).toHaveLength(fileSystem.calls.filter((call) => call.startsWith('open')).length);
+  });
+
+  it('takes nothing from a broker that has closed, so that it cannot disturb the next one', async () => {
+    const rootDir = await newDirectory();
+    const first = fileEngine(rootDir);
+    await first.engine.open();
+    const late = await first.engine.create('t');
+    await late.append(texts('a', 'b', 'c'));
+    await late.committed('d');
+    await first.engine.close();
+    const second = fileEngine(rootDir);
+    const [topic] = await second.engine.open();
+    await topic?.commit('d', 3);
+    await expect(late.commit('d', 1)).rejects.toMatchObject({ code: 'MMMQ_CLOSED' });
+    await expect(late.committed('d')).rejects.toMatchObject({ code: 'MMMQ_CLOSED' });
+    await expect(late.read(0, { maxCount: 1, maxBytes: 1 })).rejects.toMatchObject({ code: 'MMMQ_CLOSED' });
+    expect(await late.append(texts('d'))).toMatchObject({ offsets: [], failure: { code: 'MMMQ_CLOSED' } });
+    expect(await topic?.committed('d')).toBe(3);
+    await second.engine.close();
+  });
+
+  it('is refused when its lock is a link, and what it points at stays as it was', async () => {
+    const rootDir = await newDirectory();
+    const elsewhere = join(await newDirectory(), 'precious');
+    await writeFile(elsewhere, 'precious');
+    await symlink(elsewhere, join(rootDir, '.mmmq.lock'));
+    await expect(fileEngine(rootDir).engine.open()).rejects.toThrow(/ELOOP/);
+    expect(await readFile(elsewhere, 'utf8')).toBe('precious');
+  });
+
+  it('leaves alone a topic that is a link, and refuses to make one through it', async () => {
+    const rootDir = await newDirectory();
+    const elsewhere = await newDirectory();
+    await symlink(elsewhere, join(rootDir, 'order.created'));
+    const { engine, log } = fileEngine(rootDir);
+    expect(await engine.open()).toEqual([]);
+    expect(log.join('\n')).toMatch(/order\.created is no topic and is left alone/);
+    await expect(engine.create('order.created')).rejects.toMatchObject({ code: 'MMMQ_IO', errno: 'ENOTDIR' });
+    expect(await readdir(elsewhere)).toEqual([]);
+    await engine.close();
+  });
+
+  it('opens also on a full disk, with a rotation half done, and serves what is there', async () => {
+    const rootDir = await newDirectory();
+    const first = fileEngine(rootDir, { segmentMaxBytes: 1 });
+    await first.engine.open();
+    await (await first.engine.create('t')).append(texts('a'));
+    await first.engine.close();
+    await writeFile(join(rootDir, 't/0000000000000000001.mmm'), '');
+    const fileSystem = new FaultyFileSystem();
+    fileSystem.fail({ operation: 'open', path: /0001\.idx$/, errno: 'ENOSPC', times: 1 });
+    const { engine, log } = fileEngine(rootDir, { fileSystem, segmentMaxBytes: 1 });
+    const [topic] = await engine.open();
+    expect(log.join('\n')).toMatch(/the segment is begun anew when there is room/);
+    expect(topic && (await readTexts(topic))).toEqual(['a']);
+    expect((await topic?.append(texts('b')))?.offsets).toEqual([1]);
+    await engine.close();
+    const again = fileEngine(rootDir, { segmentMaxBytes: 1 });
+    const [reopened] = await again.engine.open();
+    expect(reopened && (await readTexts(reopened))).toEqual(['a', 'b']);
+    await again.engine.close();
+  });
+
+  it('says that a start which the disk interrupted can be repeated', async () => {
+    const rootDir = await newDirectory();
+    const first = fileEngine(rootDir);
+    await first.engine.open();
+    await first.engine.create('t');
+    await first.engine.close();
+    const fileSystem = new FaultyFileSystem();
+    fileSystem.fail({ operation: 'syncDirectory', path: /\/t$/, errno: 'EIO' });
+    await expect(fileEngine(rootDir, { fileSystem }).engine.open()).rejects.toThrow(
+      /EIO\. The start did not come to its end; it can be repeated/,
+    );
+  });
+
+  it('shows a topic that could not be made as a problem, until the disk is well', async () => {
+    const rootDir = await newDirectory();
+    const fileSystem = new FaultyFileSystem();
+    const { engine } = fileEngine(rootDir, { fileSystem });
+    await engine.open();
+    const mend = fileSystem.fail({ operation: 'syncDirectory', path: /./, errno: 'EIO' });
+    await expect(engine.create('t')).rejects.toMatchObject({ code: 'MMMQ_IO' });
+    expect(await engine.problems()).toEqual([{ topic: 't', reason: expect.stringMatching(/^it cannot be made: .*EIO/) }]);
+    mend();
+    expect(await engine.problems()).toEqual([]);
+    fileSystem.fail({ operation: 'makeDirectory', path: /full$/, errno: 'ENOSPC', times: 1 });
+    await expect(engine.create('full')).rejects.toMatchObject({ code: 'MMMQ_DISK_FULL' });
+    fileSystem.left = { files: 2 };
+    expect(await engine.problems()).toHaveLength(1);
+    fileSystem.left = { files: 1000 };
+    expect(await engine.problems()).toEqual([]);
     await engine.close();
   });
 
@@ -275,6 +418,81 @@ describe('an append', () => {
     await engine.close();
   });
 
+  it('is on the disk also when the segment before it could not be begun durably', async () => {
+    const rootDir = await newDirectory();
+    const fileSystem = new FaultyFileSystem();
+    const { clock, step } = steppedClock();
+    const { engine } = fileEngine(rootDir, { fileSystem, clock, segmentMaxBytes: 1 });
+    await engine.open();
+    const topic = await engine.create('t');
+    await topic.append(texts('a'));
+    fileSystem.fail({ operation: 'syncDirectory', path: /\/t$/, errno: 'EIO', times: 1 });
+    expect(await topic.append(texts('b'))).toMatchObject({ offsets: [], failure: { code: 'MMMQ_APPEND_FAILED' } });
+    expect(await topic.append(texts('refused'))).toMatchObject({ failure: { code: 'MMMQ_TOPIC_REFUSING' } });
+    await step();
+    while ((await engine.problems()).length > 0) await new Promise((resolve) => setImmediate(resolve));
+    fileSystem.calls.length = 0;
+    expect((await topic.append(texts('c'))).offsets).toEqual([1]);
+    // The names of the first attempt may not be durable: the files are made anew, and their directory is synced again.
+    expect(fileSystem.calls.filter((call) => call.startsWith('syncDirectory'))).toEqual(['syncDirectory t']);
+    expect(fileSystem.calls.filter((call) => call === 'open 0000000000000000001.mmm').length).toBeGreaterThanOrEqual(3);
+    await engine.close();
+    const again = fileEngine(rootDir, { segmentMaxBytes: 1 });
+    const [reopened] = await again.engine.open();
+    expect(reopened && (await readTexts(reopened))).toEqual(['a', 'c']);
+    await again.engine.close();
+  });
+
+  it('that failed is cut back in the index first, each file synced', async () => {
+    const rootDir = await newDirectory();
+    const fileSystem = new FaultyFileSystem();
+    const { engine } = fileEngine(rootDir, { fileSystem });
+    await engine.open();
+    const topic = await engine.create('t');
+    await topic.append(texts('a'));
+    fileSystem.fail({ operation: 'write', path: /\.idx$/, errno: 'EIO', times: 1 });
+    fileSystem.calls.length = 0;
+    await topic.append(texts('b'));
+    const [mmm, idx] = ['0000000000000000000.mmm', '0000000000000000000.idx'];
+    expect(fileSystem.calls).toEqual([
+      `write ${mmm}`,
+      `sync ${mmm}`,
+      `write ${idx}`,
+      `truncate ${idx}`,
+      `sync ${idx}`,
+      `truncate ${mmm}`,
+      `sync ${mmm}`,
+    ]);
+    await engine.close();
+  });
+
+  it('is refused as long as the files do not hold what was read from them before', async () => {
+    const rootDir = await newDirectory();
+    const fileSystem = new FaultyFileSystem();
+    const { clock, step } = steppedClock();
+    const { engine, log } = fileEngine(rootDir, { fileSystem, clock });
+    await engine.open();
+    const topic = await engine.create('t');
+    await topic.append(texts('a', 'b'));
+    fileSystem.fail({ operation: 'sync', path: /\.mmm$/, errno: 'EIO', times: 1 });
+    await topic.append(texts('c'));
+    const path = join(rootDir, 't/0000000000000000000.mmm');
+    const bytes = await readFile(path);
+    await writeFile(path, '');
+    fileSystem.calls.length = 0;
+    await step();
+    while (!log.join('\n').includes('still refuses messages')) await new Promise((resolve) => setImmediate(resolve));
+    // The handle that saw the failure is not used again.
+    expect(fileSystem.calls.slice(0, 2)).toEqual(['open 0000000000000000000.mmm', 'open 0000000000000000000.idx']);
+    expect(await topic.append(texts('d'))).toMatchObject({ failure: { code: 'MMMQ_TOPIC_REFUSING' } });
+    await writeFile(path, bytes);
+    await step();
+    while ((await engine.problems()).length > 0) await new Promise((resolve) => setImmediate(resolve));
+    expect((await topic.append(texts('d'))).offsets).toEqual([2]);
+    expect(await readTexts(topic)).toEqual(['a', 'b', 'd']);
+    await engine.close();
+  });
+
   it('is refused after close', async () => {
     const rootDir = await newDirectory();
     const { engine } = fileEngine(rootDir);
@@ -410,6 +628,54 @@ describe('a checkpoint', () => {
     const [last] = await third.engine.open();
     expect([name, await last?.committed('d')]).toEqual([name, 2]);
     await third.engine.close();
+  });
+
+  it('is never shorter than it was while it is put at 0, and each step of that is synced', async () => {
+    const { rootDir, engine, topic, file } = await topicOf(3);
+    await topic.committed('d');
+    await engine.close();
+    await writeFile(file('d'), Buffer.alloc(12, 1));
+    const fileSystem = new FaultyFileSystem();
+    const again = fileEngine(rootDir, { fileSystem });
+    const [reopened] = await again.engine.open();
+    fileSystem.calls.length = 0;
+    await reopened?.committed('d');
+    expect(fileSystem.calls.filter((call) => !/^(open|read)/.test(call))).toEqual([
+      'write d.checkpoint',
+      'sync d.checkpoint',
+      'truncate d.checkpoint',
+      'sync d.checkpoint',
+    ]);
+    await again.engine.close();
+  });
+
+  it('is durable by name up to the topic, where not even its directory was there', async () => {
+    const { rootDir, engine } = await topicOf(1);
+    await engine.close();
+    await rm(join(rootDir, 'order.created/checkpoints'), { recursive: true });
+    const fileSystem = new FaultyFileSystem();
+    const again = fileEngine(rootDir, { fileSystem });
+    const [reopened] = await again.engine.open();
+    fileSystem.calls.length = 0;
+    await reopened?.committed('d');
+    expect(fileSystem.calls.filter((call) => !/^(open|read)/.test(call))).toEqual([
+      'makeDirectory checkpoints',
+      'write d.checkpoint',
+      'sync d.checkpoint',
+      'syncDirectory checkpoints',
+      'syncDirectory order.created',
+    ]);
+    await again.engine.close();
+  });
+
+  it('that is a link is not followed', async () => {
+    const { engine, topic, file } = await topicOf(1);
+    const elsewhere = join(await newDirectory(), 'precious');
+    await writeFile(elsewhere, 'precious bytes');
+    await symlink(elsewhere, file('d'));
+    await expect(topic.committed('d')).rejects.toMatchObject({ code: 'MMMQ_IO', errno: 'ELOOP' });
+    expect(await readFile(elsewhere, 'utf8')).toBe('precious bytes');
+    await engine.close();
   });
 
   it('beyond the end is set to the end and synced before anything is served, with a warning', async () => {

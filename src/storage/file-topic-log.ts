@@ -141,7 +141,7 @@ export class FileTopicLog implements TopicLog {
     }
     const path = this.checkpointPath(dispatcher);
     const offset = await checkpoints.read(path);
-    if (offset !== undefined) return Math.min(offset, this.count);
+    if (offset !== undefined) return offset;
     logger.warn(`${path} does not hold an offset of 8 bytes: ${dispatcher} begins again at offset 0 of ${this.topic}`);
     await checkpoints.reset(path);
     return 0;

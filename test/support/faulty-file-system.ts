@@ -17,6 +17,8 @@ export interface Fault {
 /** The real disk with faults that a test asks for, and a record of the calls that reached it: `write 0000000000000000000.mmm`. */
 export class FaultyFileSystem implements FileSystem {
   readonly calls: string[] = [];
+  /** The files that were closed, in order. */
+  readonly closed: string[] = [];
   readonly faults: Fault[] = [];
   /** Writes and reads move at most so many bytes per call. */
   maxBytesPerCall = Number.POSITIVE_INFINITY;
@@ -97,7 +99,10 @@ export class FaultyFileSystem implements FileSystem {
       },
       tryLock: () => file.tryLock(),
       isAtItsPath: () => file.isAtItsPath(),
-      close: () => file.close(),
+      close: () => {
+        this.closed.push(file.path.slice(file.path.lastIndexOf('/') + 1));
+        return file.close();
+      },
     };
   }
 }
