@@ -17,6 +17,8 @@ const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 /** What is under way when the process is told to stop has so long to finish. */
 const DRAIN_DEADLINE_MS = 10_000;
 const CLOSE_IDLE_CONNECTIONS_EVERY_MS = 50;
+/** Signals that follow the first so closely are the same one. */
+const REPEATED_SIGNAL_MS = 500;
 /** Whatever happens, the process is gone after this. */
 const STOP_DEADLINE_MS = 20_000;
 
@@ -55,11 +57,14 @@ function urlOf(server: Server): string {
 }
 
 function stopOnSignals(app: INestApplication<Server>): void {
-  let stopping = false;
+  let stoppingSince: number | undefined;
   const stop = (signal: NodeJS.Signals): void => {
-    // Whoever asks a second time does not want to wait.
-    if (stopping) process.exit(1);
-    stopping = true;
+    if (stoppingSince !== undefined) {
+      // Whoever asks a second time does not want to wait; one Ctrl-C may come twice, from the terminal and from a parent that passes it on.
+      if (performance.now() - stoppingSince > REPEATED_SIGNAL_MS) process.exit(1);
+      return;
+    }
+    stoppingSince = performance.now();
     console.log(`mmmq stops on ${signal}`);
     setTimeout(() => end(new Error(`not stopped within ${STOP_DEADLINE_MS} ms`)), STOP_DEADLINE_MS).unref();
     drainConnections(app.getHttpServer());

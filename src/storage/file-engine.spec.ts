@@ -8,6 +8,7 @@ import { NodeFileSystem, type File, type OpenMode } from './file-system/index.js
 import { FaultyFileSystem } from '../../test/support/faulty-file-system.js';
 import { fileEngine, readTexts } from '../../test/support/file-engine.js';
 import { snapshot, temporaryDirectories } from '../../test/support/temporary-directory.js';
+import { until } from '../../test/support/until.js';
 
 const newDirectory = temporaryDirectories();
 
@@ -36,6 +37,22 @@ function steppedClock(): { clock: Clock; waits: number[]; step: () => Promise<vo
 }
 
 describe('the data directory', () => {
+  it('may be a link to a directory, and is refused when the link leads nowhere', async () => {
+    const [dir, target] = [await newDirectory(), await newDirectory()];
+    await symlink(target, join(dir, 'data'));
+    const { engine } = fileEngine(join(dir, 'data'));
+    await engine.open();
+    await engine.create('t');
+    await engine.close();
+    expect(await readdir(target)).toContain('t');
+    await symlink('/nowhere', join(dir, 'dangling'));
+    for (const rootDir of ['dangling', 'dangling/below']) {
+      await expect(fileEngine(join(dir, rootDir)).engine.open()).rejects.toThrow(/cannot be used \(.*set mmmq\.broker\.storage\.root-dir/);
+    }
+    await writeFile(join(dir, 'file'), '');
+    await expect(fileEngine(join(dir, 'file')).engine.open()).rejects.toThrow(/file cannot be used \(.*ENOTDIR\): set/);
+  });
+
   it('is made with all that is missing on its way', async () => {
     const rootDir = join(await newDirectory(), 'not/yet/there');
     const { engine } = fileEngine(rootDir);
@@ -53,7 +70,7 @@ describe('the data directory', () => {
     const before = await snapshot(rootDir);
     await expect(fileEngine(rootDir).engine.open()).rejects.toMatchObject({
       code: 'MMMQ_LOCKED',
-      message: expect.stringContaining(`in use by another broker (process ${process.pid})`),
+      message: expect.stringContaining(`in use by another broker in this process (${process.pid}): import BrokerModule once`),
     });
     expect(await snapshot(rootDir)).toEqual(before);
     expect((await topic.append(texts('and goes on'))).offsets).toEqual([1]);
@@ -91,13 +108,7 @@ describe('the data directory', () => {
     await engine.open();
     const made = fileSystem.calls.filter((call) => /^(makeDirectory|syncDirectory)/.test(call));
     const parentName = parent.slice(parent.lastIndexOf('/') + 1);
-    expect(made.slice(-5)).toEqual([
-      'makeDirectory one',
-      `syncDirectory ${parentName}`,
-      'makeDirectory two',
-      'syncDirectory one',
-      'syncDirectory two',
-    ]);
+    expect(made.slice(0, 4)).toEqual(['makeDirectory one', `syncDirectory ${parentName}`, 'makeDirectory two', 'syncDirectory one']);
     await engine.close();
   });
 
@@ -409,7 +420,7 @@ describe('an append', () => {
 
     await step();
     await step();
-    while ((await engine.problems()).length > 0) await new Promise((resolve) => setImmediate(resolve));
+    await until(async () => (await engine.problems()).length === 0);
     expect(Math.floor((waits[0] ?? 0) / 1000)).toBe(1);
     expect(Math.floor((waits[1] ?? 0) / 1000)).toBe(2);
     expect(log.join('\n')).toMatch(/topic t takes messages again, from offset 1 on/);
@@ -430,12 +441,12 @@ describe('an append', () => {
     expect(await topic.append(texts('b'))).toMatchObject({ offsets: [], failure: { code: 'MMMQ_APPEND_FAILED' } });
     expect(await topic.append(texts('refused'))).toMatchObject({ failure: { code: 'MMMQ_TOPIC_REFUSING' } });
     await step();
-    while ((await engine.problems()).length > 0) await new Promise((resolve) => setImmediate(resolve));
+    await until(async () => (await engine.problems()).length === 0);
     fileSystem.calls.length = 0;
     expect((await topic.append(texts('c'))).offsets).toEqual([1]);
     // The names of the first attempt may not be durable: the files are made anew, and their directory is synced again.
     expect(fileSystem.calls.filter((call) => call.startsWith('syncDirectory'))).toEqual(['syncDirectory t']);
-    expect(fileSystem.calls.filter((call) => call === 'open 0000000000000000001.mmm').length).toBeGreaterThanOrEqual(3);
+    expect(fileSystem.calls.filter((call) => call === 'open 0000000000000000001.mmm')).toHaveLength(4);
     await engine.close();
     const again = fileEngine(rootDir, { segmentMaxBytes: 1 });
     const [reopened] = await again.engine.open();
@@ -481,13 +492,13 @@ describe('an append', () => {
     await writeFile(path, '');
     fileSystem.calls.length = 0;
     await step();
-    while (!log.join('\n').includes('still refuses messages')) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => log.join('\n').includes('still refuses messages'));
     // The handle that saw the failure is not used again.
     expect(fileSystem.calls.slice(0, 2)).toEqual(['open 0000000000000000000.mmm', 'open 0000000000000000000.idx']);
     expect(await topic.append(texts('d'))).toMatchObject({ failure: { code: 'MMMQ_TOPIC_REFUSING' } });
     await writeFile(path, bytes);
     await step();
-    while ((await engine.problems()).length > 0) await new Promise((resolve) => setImmediate(resolve));
+    await until(async () => (await engine.problems()).length === 0);
     expect((await topic.append(texts('d'))).offsets).toEqual([2]);
     expect(await readTexts(topic)).toEqual(['a', 'b', 'd']);
     await engine.close();

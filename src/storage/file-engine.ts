@@ -93,7 +93,7 @@ export class FileEngine implements Engine {
     }
     this.lock = lock;
     await lock.sign();
-    this.parts.logger.log(`the data directory ${this.rootDir} holds ${this.logs.length} topics`);
+    this.parts.logger.log(`the data directory ${this.rootDir} has ${this.logs.length} topic${this.logs.length === 1 ? '' : 's'}`);
     return this.logs;
   }
 
@@ -141,19 +141,30 @@ export class FileEngine implements Engine {
     this.lock = undefined;
   }
 
-  /** Makes what is missing of the path, and each new directory's name durable. */
+  /** Makes what is missing of the path, and each new directory's name durable. What is there may be a link to a directory. */
   private async makeRootDirectory(): Promise<void> {
     const { fileSystem } = this.parts;
     const make = async (dir: string): Promise<void> => {
       try {
-        if (await fileSystem.makeDirectory(dir)) await fileSystem.syncDirectory(dirname(dir));
+        await fileSystem.list(dir);
       } catch (error) {
         if (!(error instanceof FileError) || !error.isMissing || dirname(dir) === dir) throw error;
         await make(dirname(dir));
-        await make(dir);
+        await fileSystem.makeDirectory(dir);
+        await fileSystem.syncDirectory(dirname(dir));
       }
     };
-    await make(this.rootDir);
+    try {
+      await make(this.rootDir);
+    } catch (error) {
+      if (!(error instanceof FileError)) throw error;
+      throw new MmmqError(
+        error.code,
+        `the data directory ${this.rootDir} cannot be used (${error.message}): ` +
+          'set mmmq.broker.storage.root-dir to a directory that this process may write to, or to one that it can make',
+        { cause: error },
+      );
+    }
   }
 
   private async inspectTopics(): Promise<FoundTopic[]> {

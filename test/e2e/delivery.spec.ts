@@ -8,6 +8,7 @@ import { brokerApplication } from '../support/broker-application.js';
 import { fileEngine, readTexts } from '../support/file-engine.js';
 import { ack, answer, choose, silence, status, TestConsumer, type TestAnswer } from '../support/test-consumer.js';
 import { temporaryDirectories } from '../support/temporary-directory.js';
+import { until } from '../support/until.js';
 
 const newDirectory = temporaryDirectories();
 const stops: (() => Promise<unknown>)[] = [];
@@ -60,7 +61,7 @@ async function checkpoint(rootDir: string, topic: string, name: string): Promise
 }
 
 async function untilCheckpoint(rootDir: string, topic: string, name: string, offset: number): Promise<void> {
-  while ((await checkpoint(rootDir, topic, name).catch(() => -1)) !== offset) await new Promise((resolve) => setImmediate(resolve));
+  await until(async () => (await checkpoint(rootDir, topic, name).catch(() => -1)) === offset);
 }
 
 describe('delivery from publish to consumer', () => {

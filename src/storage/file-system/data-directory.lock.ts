@@ -14,8 +14,10 @@ export class DataDirectoryLockedError extends MmmqError {
   constructor(rootDir: string, owner: string) {
     super(
       ErrorCode.LOCKED,
-      `the data directory ${rootDir} is in use by another broker${owner === '' ? '' : ` (process ${owner})`}: ` +
-        'stop that one, or give this one a directory of its own (mmmq.broker.storage.root-dir)',
+      owner === String(process.pid)
+        ? `the data directory ${rootDir} is in use by another broker in this process (${owner}): import BrokerModule once, or give each a directory`
+        : `the data directory ${rootDir} is in use by another broker${owner === '' ? '' : ` (process ${owner})`}: ` +
+            'stop that one, or give this one a directory of its own (mmmq.broker.storage.root-dir)',
     );
   }
 }
