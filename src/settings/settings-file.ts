@@ -35,7 +35,13 @@ export class SettingsFile {
     try {
       content = this.document.toJS();
     } catch (error) {
-      return { tree: {}, problem: this.problem(`has an alias that cannot be followed: ${messageOf(error)}`, undefined) };
+      return {
+        tree: {},
+        problem: this.problem(
+          `has an alias that cannot be followed (put a pattern that begins with * in quotes): ${messageOf(error)}`,
+          undefined,
+        ),
+      };
     }
     if (content === null || content === undefined) return { tree: {} };
     if (typeof content === 'object' && !Array.isArray(content)) return { tree: treeOf(content, kebabCase) as object };

@@ -283,7 +283,11 @@ describe('a file that is no settings file', () => {
     ['a tag', 'server:\n  port: !!binary aGk=', /^settings file: cannot be read as YAML 1\.2: .*tag.* \(config\/mmmq\.yaml:2\)$/],
     ['a list', '- server\n', /^settings file: must be groups of settings, beginning with "server:" or "mmmq:" \(config\/mmmq\.yaml:1\)$/],
     ['a word', 'server', /^settings file: must be groups of settings, .+ \(config\/mmmq\.yaml:1\)$/],
-    ['an alias to nothing', 'server: *nowhere', /^settings file: has an alias that cannot be followed: .+ \(config\/mmmq\.yaml\)$/],
+    [
+      'an alias to nothing',
+      'server: *nowhere',
+      /^settings file: has an alias that cannot be followed \(put a pattern that begins with \* in quotes\): .+ \(config\/mmmq\.yaml\)$/,
+    ],
   ])('is refused with its line: %s', (_what, content, line) => {
     for (const found of refusal(() => load(content))) expect(found).toMatch(line);
   });
@@ -297,7 +301,7 @@ describe('a file that is no settings file', () => {
   it('is refused where aliases multiply without bound', () => {
     const levels = Array.from({ length: 9 }, (_none, level) => `a${level + 1}: &a${level + 1} [${Array(9).fill(`*a${level}`).join(', ')}]`);
     expect(refusal(() => load(`a0: &a0 [x]\n${levels.join('\n')}\n`))).toEqual([
-      'settings file: has an alias that cannot be followed: Excessive alias count indicates a resource exhaustion attack (config/mmmq.yaml)',
+      'settings file: has an alias that cannot be followed (put a pattern that begins with * in quotes): Excessive alias count indicates a resource exhaustion attack (config/mmmq.yaml)',
     ]);
   });
 

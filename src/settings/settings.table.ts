@@ -77,7 +77,7 @@ export const SETTINGS = {
   'mmmq.dispatchers[].patterns': {
     default: undefined,
     rule: texts('a list of topic patterns, at least one', (pattern) => ruleBroken(() => TopicPattern.of(pattern))),
-    meaning: 'The topics that it delivers: * is one word, ** any number of words, ? one character',
+    meaning: 'The topics that it delivers: * is one word, ** any number of words, ? one character; put one that begins with * in quotes',
     variables: [],
     example: ['order.**', 'payment.*'],
   },
