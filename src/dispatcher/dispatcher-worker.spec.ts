@@ -1,12 +1,17 @@
 import { setImmediate } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Logger, type LoggerService } from '@nestjs/common';
 import { ManualClock } from '../../test/support/manual-clock.js';
+import { fileEngine } from '../../test/support/file-engine.js';
 import { MemoryEngine, type MemoryTopicLog } from '../../test/support/memory-engine.js';
+import { temporaryDirectories } from '../../test/support/temporary-directory.js';
 import { ack, answer, nack, silence, status, TestConsumer, type TestAnswer } from '../../test/support/test-consumer.js';
 import { until } from '../../test/support/until.js';
+import { ErrorCode, MmmqError, type TopicLog } from '../core/index.js';
 import type { Message } from '../message/index.js';
-import { UndiciConsumerClient, type ConsumerClient } from './consumer-client/index.js';
+import { UndiciConsumerClient, type ConsumerClient, type ConsumerReply } from './consumer-client/index.js';
 import { DispatcherWorker, type WorkerOptions } from './dispatcher-worker.js';
 import { WorkerState } from './dispatcher-worker.state.js';
 
@@ -16,6 +21,14 @@ const state = (worker: DispatcherWorker): string => worker.subscription.state;
 const idle = (worker: DispatcherWorker): Promise<void> => until(() => state(worker) === WorkerState.IDLE);
 const unavailable = (retryAfter: string): TestAnswer => status(503, { 'retry-after': retryAfter });
 
+const newDirectory = temporaryDirectories();
+
+/** Node's own collector, which it gives out only when told so. */
+function garbageCollector(): () => void {
+  setFlagsFromString('--expose-gc');
+  return runInNewContext('gc') as () => void;
+}
+
 describe('DispatcherWorker', () => {
   let engine: MemoryEngine;
   let log: MemoryTopicLog;
@@ -23,6 +36,7 @@ describe('DispatcherWorker', () => {
   let logged: string[];
   let deadLetters: Message[];
   let deadLetterFailures: number;
+  let appendDeadLetter: (message: Message) => { topic: string; offset: number };
   let random: number;
   let consumers: TestConsumer[];
   let workers: DispatcherWorker[];
@@ -35,6 +49,13 @@ describe('DispatcherWorker', () => {
     logged = [];
     deadLetters = [];
     deadLetterFailures = 0;
+    appendDeadLetter = (message) => {
+      if (deadLetterFailures > 0) {
+        deadLetterFailures -= 1;
+        throw new Error('ENOSPC');
+      }
+      return { topic: message.topic, offset: deadLetters.push(message) - 1 };
+    };
     random = 0;
     consumers = [];
     workers = [];
@@ -58,7 +79,7 @@ describe('DispatcherWorker', () => {
     return started;
   }
 
-  function subscribe(target: TestConsumer, options: Partial<WorkerOptions> = {}, topicLog = log): DispatcherWorker {
+  function subscribe(target: TestConsumer, options: Partial<WorkerOptions> = {}, topicLog: TopicLog = log): DispatcherWorker {
     const backoff = { initialMs: 1_000, maxMs: 60_000 };
     const worker = new DispatcherWorker(
       { name: NAME, host: target.host, timeoutMs: 10_000, maxResends: 3, backoff, ...options },
@@ -68,13 +89,7 @@ describe('DispatcherWorker', () => {
         clock,
         random: () => random,
         topicQueues: {
-          append: async (message) => {
-            if (deadLetterFailures > 0) {
-              deadLetterFailures -= 1;
-              throw new Error('ENOSPC');
-            }
-            return { topic: message.topic, offset: deadLetters.push(message) - 1 };
-          },
+          append: async (message) => appendDeadLetter(message),
         },
       },
     );
@@ -85,6 +100,17 @@ describe('DispatcherWorker', () => {
 
   async function publish(...contents: unknown[]): Promise<void> {
     await log.append(contents.map((content) => Buffer.from(JSON.stringify({ topic: log.topic, content }))));
+  }
+
+  /** Notes what is read, as `offset+maxCount`. */
+  function noteReads(): string[] {
+    const reads: string[] = [];
+    const read = log.read.bind(log);
+    log.read = (offset, limits) => {
+      reads.push(`${offset}+${limits.maxCount}`);
+      return read(offset, limits);
+    };
+    return reads;
   }
 
   const committed = (): number | undefined => log.positions.get(NAME);
@@ -256,6 +282,14 @@ describe('DispatcherWorker', () => {
       expect(JSON.parse(String(deadLetters[0]?.content))).toMatchObject({ attempts: 1, reason: 'unknown customer' });
     });
 
+    it('gives a reason of its own where the consumer gives an empty one', async () => {
+      const refusal = '{"acknowledgement":"NACK","retry":false,"reason":""}';
+      const target = await startConsumer((_message, response) => answer(response, 200, refusal));
+      await publish('a');
+      await idle(subscribe(target));
+      expect(JSON.parse(String(deadLetters[0]?.content))).toMatchObject({ reason: 'NACK that asks for no resend' });
+    });
+
     it('waits while the dead letter cannot be written: the message is not sent again, the checkpoint stays', async () => {
       const target = await startConsumer(nack, ack);
       await publish('a', 'b');
@@ -341,13 +375,15 @@ describe('DispatcherWorker', () => {
       expect(worker.subscription.counters).toMatchObject({ improper: 1, delivered: 1 });
     });
 
-    it('says so while the wait grows, and when it is over, not with each attempt', async () => {
+    it('says so while the wait grows, every tenth time after that, and when it is over, and names the consumer', async () => {
       const target = await startConsumer(...Array.from({ length: 20 }, () => status(503)), ack);
       await publish('a');
       const warn = jest.spyOn(Logger.prototype, 'warn');
       await passWaitsOf(subscribe(target));
-      expect(warn.mock.calls).toHaveLength(7);
-      expect(warn.mock.calls[1]?.[0]).toContain('dispatcher order-dispatcher, topic order.created, offset 0: attempt 2: no proper answer');
+      expect(warn.mock.calls).toHaveLength(9);
+      expect(warn.mock.calls[1]?.[0]).toContain(
+        `dispatcher order-dispatcher, topic order.created, offset 0: attempt 2: no proper answer from ${target.url}/messages (status 503)`,
+      );
       expect(logged.at(-1)).toContain('attempt 21: the consumer answers properly again');
     });
   });
@@ -418,7 +454,211 @@ describe('DispatcherWorker', () => {
     });
   });
 
+  describe('while it waits', () => {
+    it.each<[string, () => TestAnswer]>([
+      ['after an improper answer', () => status(503)],
+      ['after NACK', () => nack],
+      [
+        'with a dead letter',
+        () => {
+          deadLetterFailures = 1;
+          return (_message, response) => answer(response, 200, '{"acknowledgement":"NACK","retry":false}');
+        },
+      ],
+      [
+        'with a commit',
+        () => {
+          engine.faults.commit = (_topic, _dispatcher, nextOffset) => {
+            if (nextOffset === 3) throw new Error('EIO');
+          };
+          return ack;
+        },
+      ],
+    ])('%s it holds no message in memory', async (_when, arrange) => {
+      const collectGarbage = garbageCollector();
+      const read = log.read.bind(log);
+      const given: WeakRef<Buffer>[] = [];
+      // Copies, as the log in memory keeps its own; and no mock, which would keep what it gave.
+      log.read = async (offset, limits) =>
+        (await read(offset, limits)).map((entry) => {
+          const payload = Buffer.from(entry.payload ?? '');
+          given.push(new WeakRef(payload));
+          return { offset: entry.offset, payload };
+        });
+      const third = arrange();
+      const target = await startConsumer(ack, ack, third);
+      await publish('a', 'b', 'c', 'd');
+      subscribe(target);
+      await until(() => clock.waiting === 1);
+      expect(given).toHaveLength(4);
+      await until(() => {
+        collectGarbage();
+        return given.every((payload) => payload.deref() === undefined);
+      });
+    });
+
+    it('has dropped what it read ahead: it reads the message alone before each further attempt, and ahead again when it is through', async () => {
+      const reads = noteReads();
+      const target = await startConsumer(ack, ack, status(503), nack, ack);
+      await publish('a', 'b', 'c', 'd', 'e');
+      await passWaitsOf(subscribe(target));
+      expect(reads).toEqual(['0+1', '1+64', '2+1', '2+1', '3+64']);
+      expect(target.received.map(({ offset, attempt }) => `${offset}/${attempt}`)).toEqual([
+        '0/1',
+        '1/1',
+        '2/1',
+        '2/2',
+        '2/3',
+        '3/1',
+        '4/1',
+      ]);
+      expect(new Set(target.received.filter(({ offset }) => offset === 2).map(({ body }) => body)).size).toBe(1);
+    });
+
+    it('reads nothing ahead for a consumer that has taken nothing yet, also after it was idle', async () => {
+      const reads = noteReads();
+      const target = await startConsumer();
+      const worker = subscribe(target);
+      await publish('a', 'b');
+      await until(() => worker.subscription.nextOffset === 2);
+      await idle(worker);
+      await publish('c');
+      await until(() => worker.subscription.nextOffset === 3);
+      expect(reads).toEqual(['0+1', '1+64', '2+1']);
+    });
+
+    it('may lose the message to corruption, and then skips it', async () => {
+      const target = await startConsumer(status(503), ack);
+      await publish('a', 'b');
+      const worker = subscribe(target);
+      await until(() => clock.waiting === 1);
+      log.corrupt.add(0);
+      expect(await passWaitsOf(worker)).toEqual([1_000]);
+      expect(target.offsets).toEqual([0, 1]);
+      expect(committed()).toBe(2);
+      expect(worker.subscription.counters).toMatchObject({ delivered: 1, skippedCorrupt: 1, improper: 1 });
+    });
+
+    it('may lose a dead letter to corruption, and then skips it', async () => {
+      deadLetterFailures = 1;
+      const target = await startConsumer(nack, ack);
+      await publish('a', 'b');
+      const worker = subscribe(target, { maxResends: 0 });
+      await until(() => clock.waiting === 1);
+      log.corrupt.add(0);
+      await passWaitsOf(worker);
+      expect(deadLetters).toEqual([]);
+      expect(committed()).toBe(2);
+      expect(worker.subscription.counters).toMatchObject({ delivered: 1, deadLettered: 0, skippedCorrupt: 1 });
+    });
+
+    it('keeps a message whose reading fails when the wait is over, and counts its attempts on', async () => {
+      let reads = 0;
+      engine.faults.read = () => {
+        reads += 1;
+        if (reads === 2 || reads === 3) throw new Error('EIO');
+      };
+      const target = await startConsumer(status(503), ack);
+      await publish('a');
+      const worker = subscribe(target);
+      expect(await passWaitsOf(worker)).toEqual([1_000, 1_000, 2_000]);
+      expect(target.received.map(({ attempt }) => attempt)).toEqual([1, 2]);
+      expect(worker.subscription.counters).toMatchObject({ delivered: 1, skippedCorrupt: 0 });
+    });
+  });
+
   describe('when stopped', () => {
+    it('begins no message of those that it has read ahead', async () => {
+      const target = await startConsumer();
+      await publish('a', 'b', 'c', 'd');
+      let stopped: Promise<void> | undefined;
+      const commit = log.commit.bind(log);
+      log.commit = async (dispatcher, nextOffset) => {
+        await commit(dispatcher, nextOffset);
+        if (nextOffset === 2) stopped = worker.stop();
+      };
+      const worker = subscribe(target);
+      await until(() => stopped !== undefined);
+      await stopped;
+      expect(worker.subscription).toMatchObject({ state: WorkerState.STOPPED, nextOffset: 2 });
+      expect(target.offsets).toEqual([0, 1]);
+    });
+
+    it('begins no attempt when the message has been read again meanwhile', async () => {
+      const target = await startConsumer(status(503), ack);
+      await publish('a');
+      const worker = subscribe(target);
+      await until(() => clock.waiting === 1);
+      let stopped: Promise<void> | undefined;
+      engine.faults.read = () => {
+        stopped = worker.stop();
+      };
+      clock.advance(1_000);
+      await until(() => stopped !== undefined);
+      await stopped;
+      expect(target.offsets).toEqual([0]);
+      expect(state(worker)).toBe(WorkerState.STOPPED);
+    });
+
+    describe('and the log is closed', () => {
+      const late: readonly [string, ConsumerReply][] = [
+        ['ACK', { kind: 'answer', status: 200, body: Buffer.from('{"acknowledgement":"ACK"}') }],
+        ['NACK', { kind: 'answer', status: 200, body: Buffer.from('{"acknowledgement":"NACK"}') }],
+        ['a failure', { kind: 'failure', reason: 'late' }],
+      ];
+      it.each(late)('ends quietly when a client that ignores its signal brings %s late', async (_what, reply) => {
+        const { engine: files } = fileEngine(await newDirectory());
+        await files.open();
+        const topicLog = await files.create('order.created');
+        await topicLog.append([Buffer.from('{}'), Buffer.from('{}')]);
+        const target = await startConsumer();
+        let bring: ((late: ConsumerReply) => void) | undefined;
+        const post = jest.spyOn(client, 'post').mockReturnValue(new Promise((resolve) => (bring = resolve)));
+        const unhandled = jest.fn();
+        process.on('unhandledRejection', unhandled);
+        try {
+          const worker = subscribe(target, {}, topicLog);
+          await until(() => post.mock.calls.length === 1);
+          const stopped = worker.stop();
+          clock.advance(5_000);
+          await until(() => clock.asked.length === 2);
+          clock.advance(1_000);
+          await stopped;
+          await files.close();
+          const loggedBefore = logged.length;
+          bring?.(reply);
+          await until(() => state(worker) === WorkerState.STOPPED);
+          await setImmediate();
+          expect(unhandled).not.toHaveBeenCalled();
+          expect(worker.subscription).toMatchObject({ nextOffset: 0, counters: { delivered: 0, improper: 0 } });
+          expect(clock.waiting).toBe(0);
+          expect(logged).toHaveLength(loggedBefore);
+          expect(post).toHaveBeenCalledTimes(1);
+        } finally {
+          process.off('unhandledRejection', unhandled);
+          await files.close();
+        }
+      });
+
+      const closed = (): never => {
+        throw new MmmqError(ErrorCode.CLOSED, 'the broker is stopped');
+      };
+      it.each<[string, () => unknown]>([
+        ['its checkpoint', () => (log.committed = closed)],
+        ['a read', () => (engine.faults.read = closed)],
+        ['a dead letter', () => (appendDeadLetter = closed)],
+        ['a commit', () => (engine.faults.commit = closed)],
+      ])('ends with %s, although nobody told it to, and tries nothing again', async (_what, close) => {
+        close();
+        const target = await startConsumer(nack);
+        await publish('a', 'b');
+        const worker = subscribe(target, { maxResends: 0 });
+        await until(() => state(worker) === WorkerState.STOPPED);
+        expect(clock.asked).toEqual([]);
+        await worker.stop();
+      });
+    });
+
     it('ends a wait at once, and leaves the message for the next start', async () => {
       const target = await startConsumer(status(503));
       await publish('a');
@@ -444,6 +684,35 @@ describe('DispatcherWorker', () => {
       expect(worker.subscription).toMatchObject({ state: WorkerState.STOPPED, nextOffset: 1 });
       expect(committed()).toBe(1);
       expect(target.offsets).toEqual([0]);
+    });
+
+    it('is stopped, not idle, when the attempt under way was the last one', async () => {
+      let finish: (() => void) | undefined;
+      const target = await startConsumer((message, response) => {
+        finish = () => ack(message, response);
+      });
+      await publish('a');
+      const worker = subscribe(target);
+      await until(() => target.received.length === 1);
+      const stopped = worker.stop();
+      finish?.();
+      await stopped;
+      expect(worker.subscription).toMatchObject({ state: WorkerState.STOPPED, nextOffset: 1 });
+    });
+
+    it('tries no commit again', async () => {
+      let commits = 0;
+      engine.faults.commit = () => {
+        commits += 1;
+        throw new Error('EIO');
+      };
+      const target = await startConsumer();
+      await publish('a');
+      const worker = subscribe(target);
+      await until(() => clock.waiting === 1);
+      await worker.stop();
+      expect(commits).toBe(1);
+      expect(state(worker)).toBe(WorkerState.STOPPED);
     });
 
     it('aborts an attempt that has no answer after 5 s', async () => {

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { backoffMs, isDeadLetterTopic, type Host, type LogEntry, type ReadLimits } from '../core/index.js';
+import { backoffMs, ErrorCode, isDeadLetterTopic, MmmqError, type Host, type LogEntry, type ReadLimits } from '../core/index.js';
 import { deadLetterOf, type DeadLetter } from '../message/index.js';
 import type { DispatcherSettings } from '../settings/index.js';
 import type { TopicQueue } from '../topic-queue/index.js';
@@ -7,7 +7,7 @@ import type { ConsumerClient, ConsumerReply } from './consumer-client/index.js';
 import { deliveryHeaders } from './delivery-headers.js';
 import { transition, WorkerState } from './dispatcher-worker.state.js';
 import type { DispatcherRuntime } from './dispatcher.runtime.js';
-import { verdictOf, type Verdict } from './verdict.js';
+import { verdictOf } from './verdict.js';
 
 /** The dispatcher that a worker works for. */
 export interface WorkerOptions extends Pick<DispatcherSettings, 'name' | 'timeoutMs' | 'maxResends' | 'backoff'> {
@@ -15,7 +15,7 @@ export interface WorkerOptions extends Pick<DispatcherSettings, 'name' | 'timeou
 }
 
 /** What a worker needs of its topic queue. */
-export type DispatchedTopicQueue = Pick<TopicQueue, 'topic' | 'count' | 'read' | 'onArrival' | 'committed' | 'commit'>;
+type DispatchedTopicQueue = Pick<TopicQueue, 'topic' | 'count' | 'read' | 'onArrival' | 'committed' | 'commit'>;
 
 /** What a worker has done since it was made. */
 export interface WorkerCounters {
@@ -36,6 +36,25 @@ export interface WorkerCounters {
 /** How a message ended. */
 type Outcome = 'delivered' | 'deadLettered' | 'passed' | 'skippedCorrupt';
 
+/** What is known of a message between two attempts; its bytes are not. */
+interface Progress {
+  attempts: number;
+  nacks: number;
+  /** Attempts without a proper answer since the last proper one. */
+  improperRun: number;
+}
+
+/** The consumer will not have the message. `cause` is the broker's own account of it, fit for every log. */
+interface Refusal extends Pick<DeadLetter, 'attempts' | 'reason' | 'answer'> {
+  readonly cause: string;
+}
+
+/** What an attempt leads to. */
+type Step =
+  | { readonly kind: 'end'; readonly outcome: Outcome }
+  | { readonly kind: 'wait'; readonly run: number; readonly problem: string; readonly longerMs?: number | undefined }
+  | { readonly kind: 'giveUp'; readonly refusal: Refusal };
+
 /** A dispatcher's subscription of one topic, as it is at the moment. */
 export interface Subscription {
   readonly topic: string;
@@ -47,12 +66,17 @@ export interface Subscription {
   readonly lastProblem: { readonly reason: string; readonly atMs: number } | undefined;
 }
 
-/** Read ahead this much; each message of it is still sent and committed on its own. A worker whose consumer is away holds it in memory. */
-const READ_LIMITS: ReadLimits = { maxCount: 64, maxBytes: 256 * 1024 };
+/** Read ahead this much where messages flow; each of them is still sent and committed on its own. */
+const READ_AHEAD: ReadLimits = { maxCount: 64, maxBytes: 256 * 1024 };
+/** While nobody knows whether the consumer is there: one message, which comes whole. */
+const READ_ONE: ReadLimits = { ...READ_AHEAD, maxCount: 1 };
 /** How long a stop lets the attempt under way, and its commit, come to an end. */
 const STOP_GRACE_MS = 5_000;
 /** How long a stop waits for an attempt that it has aborted. */
 const ABORT_GRACE_MS = 1_000;
+
+/** A run of failures whose waits are the longest already is told of so often: about every ten minutes with the default back-off. */
+const LOG_EVERY_RUNS = 10;
 
 /** Leaves, from wherever the worker is, when it must not go on. Never seen outside. */
 class Stopped extends Error {}
@@ -64,7 +88,8 @@ class Stopped extends Error {}
  * known by the checkpoint alone: it moves, durably, after a message has had its verdict (and after its dead letter is durable), and before the
  * next message is sent. A crash in between makes the last message come again; it never makes one be missed.
  *
- * Whatever fails is tried again after a wait, without end; nothing is passed over because the disk or the consumer is not there.
+ * Whatever fails is tried again after a wait, without end; nothing is passed over because the disk or the consumer is not there. A worker that
+ * waits, or rests, holds no message in memory: thousands of them may wait for one consumer. It reads the message again when its wait is over.
  */
 export class DispatcherWorker {
   private readonly logger = new Logger('Dispatcher');
@@ -76,6 +101,10 @@ export class DispatcherWorker {
 
   private state: WorkerState = WorkerState.IDLE;
   private nextOffset: number | undefined;
+  /** The messages in memory, consecutive, the one under way among them. None in any state but DRAINING. */
+  private held: readonly LogEntry[] = [];
+  /** A message came to its end since the worker last waited or rested. */
+  private isFlowing = false;
   private lastProblem: Subscription['lastProblem'];
   private drained: Promise<void> = Promise.resolve();
   private endArrivals: (() => void) | undefined;
@@ -133,12 +162,7 @@ export class DispatcherWorker {
     try {
       const { name } = this.options;
       this.nextOffset ??= await this.insist('the checkpoint cannot be read or made', () => this.topicQueue.committed(name));
-      while (this.nextOffset < this.topicQueue.count) {
-        for (const entry of await this.insist('reading failed', () => this.read())) {
-          if (this.stopping.signal.aborted) throw new Stopped();
-          await this.process(entry);
-        }
-      }
+      while (this.nextOffset < this.topicQueue.count) await this.process(this.nextOffset);
       // Between the last look at the count and this line nothing can arrive: there is no await. An arrival from now on finds IDLE and wakes.
       this.enter(this.stopping.signal.aborted ? WorkerState.STOPPED : WorkerState.IDLE);
     } catch (error) {
@@ -147,20 +171,44 @@ export class DispatcherWorker {
     }
   }
 
-  private async read(): Promise<readonly LogEntry[]> {
-    const offset = this.nextOffset ?? 0;
-    const entries = await this.topicQueue.read(offset, READ_LIMITS);
-    if (entries[0]?.offset !== offset) throw new Error(`offset ${offset} was asked for and ${entries[0]?.offset ?? 'nothing'} came`);
-    return entries;
+  /** Brings one message to its end and only then moves the checkpoint past it. A commit that fails does not send the message again. */
+  private async process(offset: number): Promise<void> {
+    const outcome = await this.deliver(offset);
+    await this.insist('the commit failed', () => this.topicQueue.commit(this.options.name, offset + 1));
+    this.nextOffset = offset + 1;
+    this.counters[outcome] += 1;
+    this.isFlowing = true;
   }
 
-  /** Brings one message to its end and only then moves the checkpoint past it. A commit that fails does not send the message again. */
-  private async process(entry: LogEntry): Promise<void> {
-    const outcome = entry.corruption === undefined ? await this.deliver(entry.offset, entry.payload) : this.skip(entry);
-    const nextOffset = entry.offset + 1;
-    await this.insist('the commit failed', () => this.topicQueue.commit(this.options.name, nextOffset));
-    this.nextOffset = nextOffset;
-    this.counters[outcome] += 1;
+  /** One attempt after the other. The message itself is in the hands of the attempt alone, so that the waits in between do not hold it. */
+  private async deliver(offset: number): Promise<Outcome> {
+    const progress: Progress = { attempts: 0, nacks: 0, improperRun: 0 };
+    for (;;) {
+      const step = await this.attempt(offset, progress);
+      if (step.kind === 'end') return step.outcome;
+      if (step.kind === 'giveUp') return await this.giveUp(offset, step.refusal);
+      await this.backOff(step.run, 'warn', step.problem, step.longerMs);
+    }
+  }
+
+  private async attempt(offset: number, progress: Progress): Promise<Step> {
+    const entry = await this.insist('reading failed', () => this.read(offset));
+    if (this.stopping.signal.aborted) throw new Stopped();
+    if (entry.corruption !== undefined) return { kind: 'end', outcome: this.skip(entry) };
+
+    progress.attempts += 1;
+    const reply = await this.post(offset, entry.payload, progress.attempts);
+    return this.judge(offset, reply, progress);
+  }
+
+  /** @throws {Error} when the topic queue gives another message than was asked for, which is never taken for this one */
+  private async read(offset: number): Promise<LogEntry> {
+    const held = this.held.find((entry) => entry.offset === offset);
+    if (held !== undefined) return held;
+    this.held = await this.topicQueue.read(offset, this.isFlowing ? READ_AHEAD : READ_ONE);
+    const [first] = this.held;
+    if (first?.offset !== offset) throw new Error(`offset ${offset} was asked for and ${first?.offset ?? 'nothing'} came`);
+    return first;
   }
 
   private skip(entry: LogEntry): Outcome {
@@ -168,88 +216,82 @@ export class DispatcherWorker {
     return 'skippedCorrupt';
   }
 
-  private async deliver(offset: number, payload: Buffer): Promise<Outcome> {
-    const { maxResends } = this.options;
-    let nacks = 0;
-    let improperRun = 0;
-    for (let attempt = 1; ; attempt += 1) {
-      const { verdict, reply } = await this.attempt(offset, payload, attempt);
-      if (verdict.kind === 'improper') {
-        // An attempt that the stop itself cut off says nothing about the consumer.
-        if (this.aborting.signal.aborted) throw new Stopped();
-        improperRun += 1;
-        this.counters.improper += 1;
-        await this.backOff(improperRun, 'warn', `attempt ${attempt}: no proper answer (${verdict.reason})`, verdict.retryAfterMs);
-        continue;
-      }
-      if (improperRun > 0) this.logger.log(`${this.at(offset)}, attempt ${attempt}: the consumer answers properly again`);
-      improperRun = 0;
-      if (verdict.kind === 'ack') return 'delivered';
-
-      nacks += 1;
-      this.counters.nacked += 1;
-      if (!verdict.retry || nacks > maxResends) return await this.giveUp(offset, payload, attempt, verdict, reply);
-      await this.backOff(nacks, 'warn', `attempt ${attempt}: NACK, resend ${nacks} of ${maxResends} follows`);
+  private async post(offset: number, payload: Buffer, attempt: number): Promise<ConsumerReply> {
+    const { name, host, timeoutMs } = this.options;
+    try {
+      const headers = deliveryHeaders({ dispatcher: name, topic: this.topicQueue.topic, offset, attempt }, payload);
+      return await this.client.post({ host, headers, body: payload, timeoutMs, signal: this.aborting.signal });
+    } catch (error) {
+      // The port does not throw; an application's own implementation may. Its message could quote what was sent, so it is not logged.
+      return { kind: 'failure', reason: `the consumer client threw ${error instanceof Error ? error.name : typeof error}` };
     }
   }
 
-  private async attempt(offset: number, payload: Buffer, attempt: number): Promise<{ verdict: Verdict; reply: ConsumerReply }> {
-    const { name, host, timeoutMs } = this.options;
-    let reply: ConsumerReply;
-    try {
-      const headers = deliveryHeaders({ dispatcher: name, topic: this.topicQueue.topic, offset, attempt }, payload);
-      reply = await this.client.post({ host, headers, body: payload, timeoutMs, signal: this.aborting.signal });
-    } catch (error) {
-      // The port does not throw; an application's own implementation may. Its message could quote what was sent, so it is not logged.
-      reply = { kind: 'failure', reason: `the consumer client threw ${error instanceof Error ? error.name : typeof error}` };
+  private judge(offset: number, reply: ConsumerReply, progress: Progress): Step {
+    const { maxResends } = this.options;
+    const { attempts, improperRun } = progress;
+    const verdict = verdictOf(reply, this.runtime.clock.now());
+    if (verdict.kind === 'improper') {
+      // An attempt that the stop itself cut off says nothing about the consumer.
+      if (this.aborting.signal.aborted) throw new Stopped();
+      this.counters.improper += 1;
+      progress.improperRun = improperRun + 1;
+      const problem = `attempt ${attempts}: no proper answer from ${this.options.host.url('/messages')} (${verdict.reason})`;
+      return { kind: 'wait', run: progress.improperRun, problem, longerMs: verdict.retryAfterMs };
     }
-    return { verdict: verdictOf(reply, this.runtime.clock.now()), reply };
+    if (improperRun > 0) this.logger.log(`${this.at(offset)}, attempt ${attempts}: the consumer answers properly again`);
+    progress.improperRun = 0;
+    if (verdict.kind === 'ack') return { kind: 'end', outcome: 'delivered' };
+
+    this.counters.nacked += 1;
+    const nacks = (progress.nacks += 1);
+    if (verdict.retry && nacks <= maxResends) {
+      return { kind: 'wait', run: nacks, problem: `attempt ${attempts}: NACK, resend ${nacks} of ${maxResends} follows` };
+    }
+    const cause = verdict.retry ? `NACK also after ${maxResends} resends` : 'NACK that asks for no resend';
+    const answer = reply.kind === 'answer' ? { status: reply.status, body: reply.body } : undefined;
+    return { kind: 'giveUp', refusal: { attempts, cause, reason: verdict.reason || cause, answer } };
+  }
+
+  private async giveUp(offset: number, refusal: Refusal): Promise<Outcome> {
+    const { topic } = this.topicQueue;
+    if (isDeadLetterTopic(topic)) {
+      // A dead letter of a dead letter would go round for ever where a dispatcher reads its own.
+      this.logger.error(`${this.at(offset)}, attempt ${refusal.attempts}: ${refusal.cause}; it stays in ${topic} and is passed`);
+      return 'passed';
+    }
+    return await this.insist('the dead letter cannot be written', () => this.keepDeadLetter(offset, refusal));
   }
 
   /** The message goes to the dead letters, durably, before the checkpoint may pass it. */
-  private async giveUp(
-    offset: number,
-    payload: Buffer,
-    attempts: number,
-    verdict: Verdict & { kind: 'nack' },
-    reply: ConsumerReply,
-  ): Promise<Outcome> {
-    const { topic } = this.topicQueue;
-    const cause = verdict.retry ? `NACK also after ${this.options.maxResends} resends` : 'NACK that asks for no resend';
-    if (isDeadLetterTopic(topic)) {
-      // A dead letter of a dead letter would go round for ever where a dispatcher reads its own.
-      this.logger.error(`${this.at(offset)}, attempt ${attempts}: ${cause}; it stays in ${topic} and is passed`);
-      return 'passed';
-    }
-    const deadLetter: DeadLetter = {
-      dispatcher: this.options.name,
-      topic,
-      offset,
-      attempts,
-      reason: verdict.reason || cause,
-      answer: reply.kind === 'answer' ? { status: reply.status, body: reply.body } : undefined,
-      message: payload,
-    };
-    const kept = await this.insist('the dead letter cannot be written', async () =>
-      this.runtime.topicQueues.append(deadLetterOf(deadLetter)),
-    );
-    this.logger.error(`${this.at(offset)}, attempt ${attempts}: ${cause}; dead letter at ${kept.topic}, offset ${kept.offset}`);
+  private async keepDeadLetter(offset: number, { cause, ...refusal }: Refusal): Promise<Outcome> {
+    const entry = await this.read(offset);
+    if (entry.corruption !== undefined) return this.skip(entry);
+    const { name: dispatcher } = this.options;
+    const deadLetter = deadLetterOf({ ...refusal, dispatcher, topic: this.topicQueue.topic, offset, message: entry.payload });
+    const kept = await this.runtime.topicQueues.append(deadLetter);
+    this.logger.error(`${this.at(offset)}, attempt ${refusal.attempts}: ${cause}; dead letter at ${kept.topic}, offset ${kept.offset}`);
     return 'deadLettered';
   }
 
-  /** Does it until it succeeds, with a wait after each failure. */
+  /**
+   * Does it until it succeeds, with a wait after each failure.
+   * @throws {Stopped} when the worker is to stop, or when the log is closed: then nothing succeeds any more
+   */
   private async insist<T>(failure: string, action: () => Promise<T>): Promise<T> {
     for (let run = 1; ; run += 1) {
       try {
         return await action();
       } catch (error) {
+        if (error instanceof MmmqError && error.code === ErrorCode.CLOSED) throw new Stopped();
         await this.backOff(run, 'error', `${failure} (${reasonOf(error)})`);
       }
     }
   }
 
   /**
-   * Waits before the next try, longer with each one of a run. Logs while the wait grows, so that a run without end does not flood the log.
+   * Waits before the next try, longer with each one of a run. Logs while the wait grows and then every tenth time, so that a run without end
+   * neither floods the log nor is forgotten.
    * @param run the number of the failure in its run, from 1
    * @param longerMs what the consumer asked for; lengthens the wait, up to the longest one
    * @throws {Stopped} when the worker is to stop, at once
@@ -261,8 +303,8 @@ export class DispatcherWorker {
     if (this.stopping.signal.aborted) throw new Stopped();
 
     const waitMs = Math.max(backoffMs(run, backoff, random), backoffMs(1, { initialMs: longerMs, maxMs: backoff.maxMs }, random));
-    const grows = run === 1 || backoffMs(run, backoff, () => 0) > backoffMs(run - 1, backoff, () => 0);
-    this.logger[grows ? level : 'debug'](`${this.at(this.nextOffset)}: ${problem}; next try in ${Math.round(waitMs)} ms`);
+    const isTold = run === 1 || run % LOG_EVERY_RUNS === 0 || backoffMs(run, backoff, () => 0) > backoffMs(run - 1, backoff, () => 0);
+    this.logger[isTold ? level : 'debug'](`${this.at(this.nextOffset)}: ${problem}; next try in ${Math.round(waitMs)} ms`);
 
     this.enter(WorkerState.BACKING_OFF);
     await clock.sleep(waitMs, this.stopping.signal);
@@ -272,6 +314,9 @@ export class DispatcherWorker {
 
   private enter(state: WorkerState): void {
     this.state = transition(this.state, state);
+    if (state === WorkerState.DRAINING) return;
+    this.held = [];
+    this.isFlowing = false;
   }
 
   /** Where the worker is, for the log; never what the message says. */

@@ -149,6 +149,24 @@ describe('the dispatchers of an application', () => {
       await expect(start({ providers })).rejects.toThrow('dispatchers "Orders" and "orders" have one name when case is ignored');
     });
 
+    it('refuse the start when one was renamed in case alone, as its dead letters would have no topic', async () => {
+      engine.withTopic('dlq.Orders');
+      const providers = [{ provide: 'a', useValue: dispatcher('orders') }];
+      await expect(start({ providers })).rejects.toThrow(
+        'dispatcher "orders" differs only in case from "Orders", whose dead letters are in the topic dlq.Orders: ' +
+          'use that name, or one that differs in more than case',
+      );
+    });
+
+    it('start beside dead letters of their own name, of another name, and of a name in another case when their own are there too', async () => {
+      for (const topic of ['dlq.Orders', 'dlq.orders', 'dlq.News', 'dlq.order', 'news']) engine.withTopic(topic);
+      const providers = [
+        { provide: 'a', useValue: dispatcher('orders') },
+        { provide: 'b', useValue: dispatcher('News') },
+      ];
+      expect(names(await start({ providers }))).toEqual(['News', 'orders']);
+    });
+
     it('refuse the start of an application without a broker', async () => {
       const providers = [{ provide: 'a', useValue: dispatcher('a') }];
       await expect(start({ providers }, false)).rejects.toThrow(

@@ -16,6 +16,7 @@ import { DispatcherGroup } from './dispatcher-group.js';
 import { getDispatcherToken } from './dispatcher.decorators.js';
 import { Dispatcher } from './dispatcher.js';
 
+/** How the dispatchers of one `DispatcherModule.forRoot` speak to their consumers. */
 export interface DispatcherModuleOptions {
   /** Modules whose providers the consumer client or the factory needs, such as `HttpModule`. */
   readonly imports?: ModuleMetadata['imports'];
@@ -26,6 +27,10 @@ export interface DispatcherModuleOptions {
   readonly consumerClient?: Type<ConsumerClient>;
 }
 
+/**
+ * Options of `DispatcherModule.forRootAsync`. `useFactory` gives the definitions, or a promise of them; `inject` lists the providers that it
+ * is called with, which come from `imports` or from global modules.
+ */
 export interface DispatcherModuleAsyncOptions
   extends DispatcherModuleOptions, Pick<FactoryProvider<readonly DispatcherDefinition[]>, 'inject' | 'useFactory'> {
   /** The dispatchers that can be injected with `@InjectDispatcher(name)`; the factory gives each of them. None by default. */
@@ -63,7 +68,7 @@ export class DispatcherModule implements OnApplicationShutdown {
 
   /**
    * As `forRoot`, with definitions that a factory gives. Which of them can be injected has to be said in `names`, as Nest knows the
-   * providers before it runs the factory.
+   * providers before it runs the factory. A definition that breaks a rule, and a name that the factory does not give, refuse the start.
    */
   static forRootAsync(options: DispatcherModuleAsyncOptions): DynamicModule {
     const definitions = Symbol('mmmq.dispatcher.definitions');

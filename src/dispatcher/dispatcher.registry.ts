@@ -1,6 +1,6 @@
 import { Inject, Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
-import { ErrorCode, MmmqError, systemClock } from '../core/index.js';
+import { DEAD_LETTER_PREFIX, deadLetterTopic, ErrorCode, isDeadLetterTopic, MmmqError, systemClock } from '../core/index.js';
 import { TopicQueueService } from '../topic-queue/index.js';
 import { DispatcherGroup } from './dispatcher-group.js';
 import { Dispatcher } from './dispatcher.js';
@@ -18,6 +18,7 @@ export class DispatcherRegistry implements OnModuleInit, OnModuleDestroy {
     @Inject(TopicQueueService) private readonly topicQueues: TopicQueueService,
   ) {}
 
+  /** Empty until the modules are initialized; those of the last run after the end. */
   get dispatchers(): readonly Dispatcher[] {
     return this.found;
   }
@@ -27,10 +28,16 @@ export class DispatcherRegistry implements OnModuleInit, OnModuleDestroy {
     return this.found.find((dispatcher) => dispatcher.name === name);
   }
 
-  /** @throws {MmmqError} when two dispatchers have one name, also in another case: they would share their checkpoints */
+  /**
+   * The module of the topic queues is initialized before this one, which imports it: what is in the log is known.
+   * @throws {MmmqError} when two dispatchers have one name, also in another case: they would share their checkpoints; when the dead letters
+   * of a dispatcher lie in a topic that differs from its own only in case: it could not write any
+   */
   onModuleInit(): void {
     const found = this.discover();
     refuseEqualNames(found);
+    const topics = this.topicQueues.topicQueues().map(({ topic }) => topic);
+    for (const { name } of found) refuseForeignDeadLetters(name, topics);
     for (const dispatcher of found) {
       dispatcher.attach({ topicQueues: this.topicQueues, clock: systemClock, random: Math.random });
     }
@@ -67,4 +74,18 @@ function refuseEqualNames(dispatchers: readonly Dispatcher[]): void {
     }
     names.set(name.toLowerCase(), name);
   }
+}
+
+/** A dispatcher renamed in case alone would stand still at its first dead letter, whose topic cannot be made beside the old one. */
+function refuseForeignDeadLetters(name: string, topics: readonly string[]): void {
+  const own = deadLetterTopic(name);
+  // Two directories that another program made are both served.
+  if (topics.includes(own)) return;
+  const other = topics.find((topic) => isDeadLetterTopic(topic) && topic.toLowerCase() === own.toLowerCase());
+  if (other === undefined) return;
+  throw new MmmqError(
+    ErrorCode.INVALID_SETTINGS,
+    `dispatcher "${name}" differs only in case from "${other.slice(DEAD_LETTER_PREFIX.length)}", whose dead letters are in the topic ${other}: ` +
+      'use that name, or one that differs in more than case',
+  );
 }

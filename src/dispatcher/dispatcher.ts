@@ -7,6 +7,7 @@ import { UndiciConsumerClient, type ConsumerClient } from './consumer-client/ind
 import { DispatcherWorker, type Subscription } from './dispatcher-worker.js';
 import type { DispatcherRuntime } from './dispatcher.runtime.js';
 
+/** What a `Dispatcher` may be told beside its name, host and patterns. Each has its default. */
 export interface DispatcherOptions {
   /** The longest that one attempt may take, from connect to the last byte of the answer, in milliseconds; 30000 by default. */
   readonly timeoutMs?: number | undefined;
@@ -66,7 +67,10 @@ export class Dispatcher implements OnApplicationBootstrap {
     return [...this.workers.values()].map((worker) => worker.subscription);
   }
 
-  /** Called by the registry, before the first topic queue is announced. */
+  /**
+   * Called by the registry, before the first topic queue is announced.
+   * @internal
+   */
   attach(runtime: DispatcherRuntime): void {
     if (this.runtime !== undefined) {
       throw new MmmqError(
@@ -97,7 +101,10 @@ export class Dispatcher implements OnApplicationBootstrap {
     worker.start();
   }
 
-  /** Called by the registry. Ends all deliveries, in 6 s at most; what is not committed comes again after the next start. */
+  /**
+   * Called by the registry. Ends all deliveries, in 6 s at most; what is not committed comes again after the next start.
+   * @internal
+   */
   async stop(): Promise<void> {
     this.runtime = undefined;
     await Promise.all([...this.workers.values()].map((worker) => worker.stop()));

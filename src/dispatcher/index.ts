@@ -1,6 +1,5 @@
 export {
   HttpServiceConsumerClient,
-  MAX_ANSWER_BYTES,
   UndiciConsumerClient,
   type ConsumerClient,
   type ConsumerReply,
@@ -13,4 +12,3 @@ export { DispatcherRegistry } from './dispatcher.registry.js';
 export { Dispatcher, type DispatcherOptions } from './dispatcher.js';
 export { WorkerState } from './dispatcher-worker.state.js';
 export type { Subscription, WorkerCounters } from './dispatcher-worker.js';
-export type { DispatcherDefinition } from '../settings/index.js';

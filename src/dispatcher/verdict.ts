@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { Acknowledgement } from '../core/index.js';
-import type { ConsumerReply } from './consumer-client/consumer-client.port.js';
+import type { ConsumerReply } from './consumer-client/index.js';
 
 /** What an attempt means for its message. */
 export type Verdict =

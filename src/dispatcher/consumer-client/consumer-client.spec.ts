@@ -159,6 +159,8 @@ const failure = (reason: unknown): unknown => ({ kind: 'failure', reason });
 const NO_ANSWER_IN_TIME = failure(`no answer within ${SHORT_MS} ms`);
 const STOPPING = failure('broker is stopping');
 const TOO_LARGE = failure('answer larger than 65536 bytes');
+/** Nobody asked for 100. What the clients make of it is the one thing in which they differ. */
+const CONTINUED = `HTTP/1.1 100 Continue\r\n\r\n${ACK_ANSWER}`;
 const CUT_OFF = failure(expect.stringMatching(/^connection (reset|closed before the answer was complete)( \([A-Z_]+\))?$/));
 
 describe.each<[string, () => ConsumerClient]>([
@@ -698,6 +700,16 @@ describe.each<[string, () => ConsumerClient]>([
 });
 
 describe('UndiciConsumerClient', () => {
+  it.each([
+    ['100 Continue', CONTINUED, '100 Continue that was not asked for'],
+    ['upgrade', 'HTTP/1.1 101 X\r\nupgrade: other\r\nconnection: upgrade\r\n\r\n', 'upgrade that was not asked for'],
+  ])('takes an unasked %s for a failure, and says so', async (_what, answer, reason) => {
+    const client = new UndiciConsumerClient();
+    const consumer = await RawConsumer.start((socket) => socket.write(answer));
+    expect(await client.post(requestTo(consumer.host()))).toEqual(failure(reason));
+    await consumer.allClosed();
+  });
+
   it('closes its idle connections', async () => {
     const client = new UndiciConsumerClient();
     const consumer = await consumerThatAcks();
@@ -720,6 +732,12 @@ describe('UndiciConsumerClient', () => {
 });
 
 describe('HttpServiceConsumerClient', () => {
+  it('passes over an unasked 100 Continue', async () => {
+    const client = new HttpServiceConsumerClient(httpService());
+    const consumer = await RawConsumer.start((socket) => socket.write(CONTINUED));
+    expect(await client.post(requestTo(consumer.host()))).toMatchObject({ kind: 'answer', status: 200, body: Buffer.from(ACK) });
+  });
+
   it("runs the application's interceptors", async () => {
     const service = httpService();
     const statuses: number[] = [];

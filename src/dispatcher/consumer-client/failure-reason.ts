@@ -5,6 +5,8 @@ export const FailureReason = {
   stopping: 'broker is stopping',
   answerTooLarge: `answer larger than ${MAX_ANSWER_BYTES} bytes`,
   cutShort: 'connection closed before the answer was complete',
+  unaskedContinue: '100 Continue that was not asked for',
+  unaskedUpgrade: 'upgrade that was not asked for',
   noAnswerWithin: (timeoutMs: number): string => `no answer within ${timeoutMs} ms`,
 } as const;
 

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { Injectable } from '@nestjs/common';
-import { buildConnector, Client, type Dispatcher } from 'undici';
+import { buildConnector, Client, errors, type Dispatcher } from 'undici';
 import { Attempt, type AnswerHeaders } from './attempt.js';
 import type { ConsumerClient, ConsumerReply, ConsumerRequest } from './consumer-client.port.js';
 import { failureReason, FailureReason } from './failure-reason.js';
@@ -13,6 +13,9 @@ import { failureReason, FailureReason } from './failure-reason.js';
  * per origin, and each attempt holds one of them alone, from connect to the last byte. Nothing is pipelined.
  *
  * No redirects, no decompression, no proxy: a bare undici client knows none of them, whatever the environment says.
+ *
+ * One rule of HTTP undici reads more strictly than the other client does: a `100 Continue` that was not asked for, and mmmq asks for none,
+ * ends the attempt with a failure that says so. undici cannot be told to pass over it, as it does over every other 1xx.
  */
 @Injectable()
 export class UndiciConsumerClient implements ConsumerClient {
@@ -103,6 +106,16 @@ class AnswerHandler implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.attempt.fail(failureReason(error));
+    this.attempt.fail(unaskedReason(error) ?? failureReason(error));
   }
+}
+
+/** undici's own words, constants of its source that quote nothing, for two faults that share a code with a connection that was closed. */
+const UNASKED: ReadonlyMap<string, string> = new Map([
+  ['bad response', FailureReason.unaskedContinue],
+  ['bad upgrade', FailureReason.unaskedUpgrade],
+]);
+
+function unaskedReason(error: Error): string | undefined {
+  return error instanceof errors.SocketError ? UNASKED.get(error.message) : undefined;
 }

@@ -1,12 +1,11 @@
-import { dirname } from 'node:path';
 import type { CheckpointStore } from '../checkpoint/index.js';
 import { OpenMode, type FileSystem } from '../file-system/index.js';
 import type { SegmentStores } from '../segment/index.js';
 import type { Repair } from './topic-findings.js';
 
 /**
- * Does what an inspection decided, one repair after the other, each on the disk before the next. Interrupted anywhere it is simply run
- * again: what is left is found by the next inspection.
+ * Does what an inspection decided, one repair after the other, the bytes of each on the disk before the next; names become durable with the
+ * directory, which the caller syncs at the end. Interrupted anywhere it is simply run again: what is left is found by the next inspection.
  */
 export class TopicRepair {
   constructor(
@@ -25,7 +24,6 @@ export class TopicRepair {
         return;
       case 'make':
         await (await this.fileSystem.open(repair.path, OpenMode.EXISTING_OR_NEW)).close();
-        await this.fileSystem.syncDirectory(dirname(repair.path));
         return;
       case 'set-checkpoint':
         await this.checkpoints.write(repair.path, repair.offset);
