@@ -7,6 +7,7 @@ import { AppModule } from './app.module.js';
 import { BrokerLogger } from './broker.logger.js';
 import { MmmqError } from './core/index.js';
 import { settingsConfiguration, type Settings } from './settings/index.js';
+import { TopicQueueService } from './topic-queue/index.js';
 
 /** A request has so long to arrive whole, its headers so long on their own. */
 const REQUEST_TIMEOUT_MS = 60_000;
@@ -68,8 +69,13 @@ function stopOnSignals(app: INestApplication<Server>): void {
     console.log(`mmmq stops on ${signal}`);
     setTimeout(() => end(new Error(`not stopped within ${STOP_DEADLINE_MS} ms`)), STOP_DEADLINE_MS).unref();
     drainConnections(app.getHttpServer());
+    // Read before the end: a closed application gives out no providers. Nest swallows what its hooks throw, so the log is asked itself.
+    const topicQueues = app.get(TopicQueueService);
     app.close().then(
-      () => process.exit(0),
+      () =>
+        topicQueues.isClosed
+          ? process.exit(0)
+          : end(new Error('the log could not be closed cleanly; what was acknowledged is on the disk')),
       (error: unknown) => end(error),
     );
   };

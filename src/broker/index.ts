@@ -1,2 +1,1 @@
 export { BrokerModule, type BrokerModuleAsyncOptions } from './broker.module.js';
-export { MessagesController } from './messages.controller.js';

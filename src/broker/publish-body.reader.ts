@@ -1,13 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { Inject, Injectable } from '@nestjs/common';
 import { Acknowledgement } from '../core/index.js';
 import { PublishRefusedError } from '../message/index.js';
 import { BROKER_SETTINGS, type BrokerSettings } from '../settings/index.js';
-import { PendingBytes } from './pending-bytes.js';
+import { BodyBuffer } from './body-buffer.js';
+import { MAX_PENDING_PUBLISHES, PendingPublishes } from './pending-publishes.js';
 import { answer, answerUnread, refusalAnswer } from './publish-answer.js';
 import { mediaTypeRefusalOf } from './publish-headers.js';
 
-/** The bytes of a publish. Whoever has them gives them back when the answer is written: until then they count as pending. */
+/** The bytes of a publish. Whoever has them gives them back, once, when the answer is written: until then the publish counts as pending. */
 export interface PublishBody {
   readonly bytes: Buffer;
   giveBack(): void;
@@ -26,17 +28,18 @@ const BODY_TAKEN = {
 /**
  * Reads the bodies of publishes, as bytes and within the limits. What it refuses it answers itself, in this order: 415 for what is not JSON
  * in UTF-8, 413 for what is larger than `message.max-bytes` (by its Content-Length before anything is read), 429 for what passes
- * `pending.max-bytes`. Of a client that goes away in mid-body nothing is left.
+ * `pending.max-bytes` or {@link MAX_PENDING_PUBLISHES}. Of a client that goes away in mid-body nothing is left.
  */
 @Injectable()
 export class PublishBodyReader {
-  readonly pending: PendingBytes;
+  readonly pending: PendingPublishes;
   private readonly maxBytes: number;
-  private readonly claimed = new WeakMap<IncomingMessage, PublishBody>();
+  /** The claimed bodies that nobody came for yet, by their connection. */
+  private readonly claimed = new WeakMap<Socket, Map<IncomingMessage, PublishBody>>();
 
   constructor(@Inject(BROKER_SETTINGS) settings: BrokerSettings) {
     this.maxBytes = settings.message.maxBytes;
-    this.pending = new PendingBytes(settings.pending.maxBytes);
+    this.pending = new PendingPublishes(settings.pending.maxBytes);
   }
 
   /**
@@ -50,10 +53,22 @@ export class PublishBodyReader {
     }
     this.read(request, response, (body) => {
       if (body === undefined) return;
-      this.claimed.set(request, body);
+      this.claimedOn(request.socket).set(request, body);
       response.once('close', () => this.take(request)?.giveBack());
       next();
     });
+  }
+
+  /** A response that waits for its turn on the connection is not told when the client goes away, so the connection is asked too. */
+  private claimedOn(socket: Socket): Map<IncomingMessage, PublishBody> {
+    const before = this.claimed.get(socket);
+    if (before !== undefined) return before;
+    const bodies = new Map<IncomingMessage, PublishBody>();
+    this.claimed.set(socket, bodies);
+    socket.once('close', () => {
+      for (const request of bodies.keys()) this.take(request)?.giveBack();
+    });
+    return bodies;
   }
 
   /** The body of a request, claimed before or read now; undefined when the request was answered or the client is gone. */
@@ -67,18 +82,19 @@ export class PublishBodyReader {
   }
 
   private take(request: IncomingMessage): PublishBody | undefined {
-    const body = this.claimed.get(request);
-    this.claimed.delete(request);
+    const bodies = this.claimed.get(request.socket);
+    const body = bodies?.get(request);
+    bodies?.delete(request);
     return body;
   }
 
   /** @param onEnd is called once: with the body, or without one when the request was answered or the client is gone */
   private read(request: IncomingMessage, response: ServerResponse, onEnd: (body?: PublishBody) => void): void {
-    const chunks: Buffer[] = [];
-    let length = 0;
+    const announcedBytes = Number(request.headers['content-length'] ?? 0);
+    const received = new BodyBuffer(announcedBytes > 0 ? announcedBytes : this.maxBytes);
     const finish = (body?: PublishBody): void => {
       request.off('data', onData).off('end', onComplete).off('close', onGone);
-      if (body === undefined) this.pending.giveBack(length);
+      if (body === undefined) this.pending.giveBackBytes(received.length);
       onEnd(body);
     };
     const refuse = (error: PublishRefusedError): void => {
@@ -86,23 +102,18 @@ export class PublishBodyReader {
       answerUnread(request, response, refusalAnswer(error));
     };
     const onData = (chunk: Buffer): void => {
-      const refused = this.refusalOf(length + chunk.length, chunk.length);
-      if (refused !== undefined) {
-        refuse(refused);
-        return;
-      }
-      length += chunk.length;
-      chunks.push(chunk);
+      const refused = this.refusalOf(received.length + chunk.length, chunk.length);
+      if (refused === undefined) received.append(chunk);
+      else refuse(refused);
     };
     const onComplete = (): void => {
-      const [first] = chunks;
-      finish(this.body(chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks, length)));
+      const body = this.begin(received.bytes);
+      finish(body);
+      if (body === undefined) answer(response, refusalAnswer(tooManyPublishes()));
     };
     const onGone = (): void => finish();
 
-    // A request that breaks off says so with an error too; unheard, it would end the process.
-    request.on('error', () => undefined);
-    const refused = mediaTypeRefusalOf(request) ?? this.refusalOf(Number(request.headers['content-length'] ?? 0), 0);
+    const refused = mediaTypeRefusalOf(request) ?? this.refusalOf(announcedBytes, 0);
     if (refused === undefined) request.on('data', onData).on('end', onComplete).on('close', onGone);
     else refuse(refused);
   }
@@ -110,8 +121,10 @@ export class PublishBodyReader {
   /** The bytes that another parser read and kept. */
   private keptBody(request: IncomingMessage, response: ServerResponse, bytes: Buffer): PublishBody | undefined {
     const refused = mediaTypeRefusalOf(request) ?? this.refusalOf(bytes.length, bytes.length);
-    if (refused === undefined) return this.body(bytes);
-    answer(response, refusalAnswer(refused));
+    const body = refused === undefined ? this.begin(bytes) : undefined;
+    if (body !== undefined) return body;
+    if (refused === undefined) this.pending.giveBackBytes(bytes.length);
+    answer(response, refusalAnswer(refused ?? tooManyPublishes()));
     return undefined;
   }
 
@@ -120,13 +133,19 @@ export class PublishBodyReader {
     if (length > this.maxBytes) {
       return new PublishRefusedError(413, undefined, `the body is larger than message.max-bytes, which is ${this.maxBytes}`);
     }
-    if (this.pending.take(moreBytes)) return undefined;
+    if (this.pending.takeBytes(moreBytes)) return undefined;
     return new PublishRefusedError(429, undefined, 'too many bytes of publishes wait for their answer in the broker; send it again later');
   }
 
-  private body(bytes: Buffer): PublishBody {
-    return { bytes, giveBack: () => this.pending.giveBack(bytes.length) };
+  /** The publish, there whole and its bytes taken; undefined when there are too many. */
+  private begin(bytes: Buffer): PublishBody | undefined {
+    return this.pending.begin() ? { bytes, giveBack: () => this.pending.end(bytes.length) } : undefined;
   }
+}
+
+function tooManyPublishes(): PublishRefusedError {
+  const reason = `${MAX_PENDING_PUBLISHES} publishes wait for their answer in the broker, which is the most there may be; send it again later`;
+  return new PublishRefusedError(429, undefined, reason);
 }
 
 function isUnread(request: IncomingMessage): boolean {

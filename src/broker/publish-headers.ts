@@ -3,11 +3,13 @@ import contentType from 'content-type';
 import { type PublishHeaders, PublishRefusedError } from '../message/index.js';
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+const PARAMETER = `(${TOKEN})=(?:${TOKEN}|"(?:[^"\\\\]|\\\\.)*")`;
 /**
  * A media type with its parameters as RFC 9110 writes them (8.3.1, 5.6.6). The parser behind it is lenient and takes what it can. Each place
  * can be read in one way only, so that a hostile header costs no more than its length.
  */
-const MEDIA_TYPE = new RegExp(`^${TOKEN}/${TOKEN}(?:[ \\t]*;(?:[ \\t]*${TOKEN}=(?:${TOKEN}|"(?:[^"\\\\]|\\\\.)*"))?)*[ \\t]*$`);
+const MEDIA_TYPE = new RegExp(`^${TOKEN}/${TOKEN}(?:[ \\t]*;(?:[ \\t]*${PARAMETER})?)*[ \\t]*$`);
+const PARAMETERS = new RegExp(`;[ \\t]*${PARAMETER}`, 'g');
 
 /** Why a body is refused that is not JSON in UTF-8 just as it stands: status 415. Undefined when it may be read. */
 export function mediaTypeRefusalOf(request: IncomingMessage): PublishRefusedError | undefined {
@@ -17,12 +19,29 @@ export function mediaTypeRefusalOf(request: IncomingMessage): PublishRefusedErro
   if (!MEDIA_TYPE.test(type)) return refusal('content-type', 'the header cannot be read; send application/json');
   const media = contentType.parse(type);
   if (media.type !== 'application/json') return refusal('content-type', 'the type is not application/json');
+  const repeated = repeatedParameterOf(type);
+  if (repeated !== undefined) return refusal('content-type', `the parameter ${repeated} is there more than once`);
   const charset = media.parameters['charset'];
   if (charset !== undefined && charset.toLowerCase() !== 'utf-8') {
     return refusal('content-type', 'the charset is not utf-8; JSON is sent in UTF-8');
   }
   const codings = (request.headers['content-encoding'] ?? 'identity').split(',').map((coding) => coding.trim().toLowerCase());
   if (codings.some((coding) => coding !== 'identity')) return refusal('content-encoding', 'the body is encoded; send it as it is');
+  const transferCoding = request.headers['transfer-encoding'];
+  if (transferCoding !== undefined && transferCoding.toLowerCase() !== 'chunked') {
+    return refusal('transfer-encoding', 'the body is encoded for the transfer; send it in chunks or with its length, and nothing else');
+  }
+  return undefined;
+}
+
+/** Two values of one parameter can be read in two ways: what another reader on the way took may not be what is taken here. */
+function repeatedParameterOf(mediaType: string): string | undefined {
+  const names = new Set<string>();
+  for (const [, name = ''] of mediaType.matchAll(PARAMETERS)) {
+    const lowerCase = name.toLowerCase();
+    if (names.has(lowerCase)) return lowerCase;
+    names.add(lowerCase);
+  }
   return undefined;
 }
 

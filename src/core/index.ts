@@ -8,4 +8,5 @@ export type { AppendOutcome, Engine, EngineProblem, LogEntry, ReadLimits, TopicL
 export { Host, WebProtocol } from './host.js';
 export { ErrorCode, InvalidValueError, MmmqError } from './mmmq.error.js';
 export { DEAD_LETTER_PREFIX, deadLetterTopic, isDeadLetterTopic, isReservedName, MAX_TOPIC_LENGTH, topicProblem } from './topic.js';
+export { Turns } from './turns.js';
 export { TopicPattern } from './topic-pattern.js';

@@ -178,7 +178,12 @@ describe('a publish that is refused', () => {
     ['a percent in the topic', '{"topic":"a%2fb","content":1}', 'topic', 'a topic has no characters but'],
     ['a topic of dead letters', '{"topic":"dlq.order-dispatcher","content":1}', 'topic', "is the broker's own"],
     ['the same with escapes', '{"topic":"\\u0064lq.order-dispatcher","content":1}', 'topic', "is the broker's own"],
-    ['a topic of dead letters but for its case', '{"topic":"DLQ.order-dispatcher","content":1}', 'topic', "is the broker's own"],
+    [
+      'a topic of dead letters but for its case',
+      '{"topic":"DLQ.order-dispatcher","content":1}',
+      'topic',
+      "in any case of its letters, is the broker's own",
+    ],
     ['a topic object without name', '{"topic":{},"content":1}', 'topic', 'the member "name" is missing'],
     ['a topic object with more in it', '{"topic":{"name":"t","x":1},"content":1}', 'topic', '"x" is no member of a topic'],
     ['a topic object with two names', '{"topic":{"name":"t","n\\u0061me":"t"},"content":1}', 'topic', '"name" is there twice'],

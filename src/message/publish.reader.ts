@@ -131,7 +131,12 @@ class PublishReader {
 
   private readTopic(): string {
     const topic = this.json.peek() === OPEN_BRACE ? this.readTopicObject() : this.readText('topic', 'a topic is a string');
-    if (isReservedName(topic)) refuse('topic', `a topic that begins with "${DEAD_LETTER_PREFIX}" is the broker's own and takes no publish`);
+    if (isReservedName(topic)) {
+      refuse(
+        'topic',
+        `a topic that begins with "${DEAD_LETTER_PREFIX}", in any case of its letters, is the broker's own and takes no publish`,
+      );
+    }
     refuseIf('topic', topicProblem(topic));
     return topic;
   }

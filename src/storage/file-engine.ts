@@ -6,6 +6,7 @@ import {
   PASS_MAX_BYTES,
   systemClock,
   topicProblem,
+  Turns,
   type Clock,
   type Engine,
   type EngineProblem,
@@ -15,7 +16,6 @@ import { DataDirectoryLock, FileError, type FileSystem, type OpenFiles } from '.
 import { FileTopicLog, type FileTopicLogParts } from './file-topic-log.js';
 import { StartRefusedError, TopicInspection, TopicRepair, type TopicFindings } from './recovery/index.js';
 import { offsetIndexFileName, segmentFileName, type OffsetIndexStore, type SegmentStore } from './segment/index.js';
-import { Turns } from './turns.js';
 
 export interface FileEngineOptions {
   /** Where the topics' directories are. Made where it is missing. */

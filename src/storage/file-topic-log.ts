@@ -9,12 +9,12 @@ import {
   type LogEntry,
   type ReadLimits,
   type TopicLog,
+  type Turns,
 } from '../core/index.js';
 import { CHECKPOINTS_DIRECTORY, checkpointFileName, type CheckpointStore } from './checkpoint/index.js';
 import { FileError, type FileSystem } from './file-system/index.js';
 import { CorruptLogError, TopicInspection, type TopicFindings } from './recovery/index.js';
 import { LogUntrustedError, SegmentChain, type SegmentStores } from './segment/index.js';
-import type { Turns } from './turns.js';
 
 /** The life of a topic's log once the start has recovered it. Reading and committing go on in every state but the last, which takes nothing. */
 export const TopicLogState = {

@@ -75,6 +75,19 @@ describe('AppendLine', () => {
     expect(log.passes.map((pass) => pass.length)).toEqual([1, 3, 3, 1]);
   });
 
+  it('keeps the order when a large message waits for the next pass and small ones behind it would still fit', async () => {
+    const { engine, gate } = heldEngine();
+    const { line, log } = lineOver(engine, 3 * entryBytes);
+    const large = 'x'.repeat(entryBytes);
+    const contents = ['a', 'b', 'c', large, 'd', 'e', 'f', large, large, 'g'];
+    const appends = contents.map((content) => line.join(message(content)));
+    gate.open();
+
+    await expect(Promise.all(appends)).resolves.toEqual(contents.map((_, index) => index));
+    expect(log.payloads.map((payload) => (JSON.parse(payload.toString()) as { content: string }).content)).toEqual(contents);
+    expect(log.passes.map((pass) => pass.length)).toEqual([1, 2, 2, 2, 1, 2]);
+  });
+
   it('refuses a message that no pass can hold, and only that one', async () => {
     const { line, log } = lineOver(new MemoryEngine(), entryBytes);
 
@@ -83,6 +96,24 @@ describe('AppendLine', () => {
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected']);
     expect(outcomes[0]).toMatchObject({ reason: { status: 413 } });
     expect(log.count).toBe(1);
+  });
+
+  it('refuses such a message in its turn, and loses none of those in front of it', async () => {
+    const { engine, gate } = heldEngine();
+    const { line, log } = lineOver(engine, 2 * entryBytes);
+    const contents = ['a', 'b', 'c', 'd', 'x'.repeat(2 * entryBytes), 'e'];
+    const appends = Promise.allSettled(contents.map((content) => line.join(message(content))));
+    gate.open();
+
+    expect((await appends).map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : 'refused'))).toEqual([
+      0,
+      1,
+      2,
+      3,
+      'refused',
+      4,
+    ]);
+    expect(log.count).toBe(5);
   });
 
   it('acknowledges the part of a pass that is durable and fails the rest, and goes on', async () => {
@@ -100,6 +131,16 @@ describe('AppendLine', () => {
     expect(outcomes[3]).toEqual({ status: 'rejected', reason: failure });
     await expect(line.join(message('after'))).resolves.toBe(4);
     expect(stored.map(([offset]) => offset)).toEqual([0, 1, 2, 3, 4]);
+  });
+
+  it('makes no error for a pass that was stored', async () => {
+    const { line, log } = lineOver(new MemoryEngine());
+    let errors = 0;
+    // Only an error names the topic.
+    Object.defineProperty(log, 'topic', { get: () => (errors += 1) });
+    await line.join(message('x'));
+
+    expect(errors).toBe(0);
   });
 
   it('fails everybody in a pass that breaks off in a way nobody foresaw, and goes on', async () => {

@@ -56,6 +56,7 @@ export class AppendLine {
         this.onStored(offset, stored.message);
         stored.resolve(offset);
       }
+      if (offsets.length === pass.length) return;
       const rejection = failure ?? this.#unexpected('the log acknowledged a part of the pass and gave no reason');
       for (const { reject } of pass.slice(offsets.length)) reject(rejection);
     } catch (error) {

@@ -12,6 +12,7 @@ import type { TopicQueue } from './topic-queue.js';
  */
 export const TOPIC_QUEUE_INITIALIZED = 'topic-queue.initialized';
 
+/** The payload of {@link TOPIC_QUEUE_INITIALIZED}: a topic queue that can be read and takes messages. */
 export class TopicQueueInitialized {
   constructor(readonly topicQueue: TopicQueue) {}
 }

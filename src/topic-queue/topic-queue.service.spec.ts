@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import {
   type DynamicModule,
@@ -14,6 +15,7 @@ import { EventEmitter2, EventEmitterModule, EventEmitterReadinessWatcher, OnEven
 import { Test } from '@nestjs/testing';
 import { Gate } from '../../test/support/gate.js';
 import { MemoryEngine } from '../../test/support/memory-engine.js';
+import { until } from '../../test/support/until.js';
 import { ENGINE, ErrorCode, MmmqError } from '../core/index.js';
 import { type Message, messageOf } from '../message/index.js';
 import {
@@ -245,17 +247,98 @@ describe('TopicQueueService', () => {
     await module.init();
     const underWay = [service.append(message('order.created')), service.append(message('order.paid'))];
     const closed = module.close();
-    while (service.state !== TopicQueueServiceState.CLOSED) await Promise.resolve();
+    await until(() => service.state === TopicQueueServiceState.CLOSING);
 
     await expect(service.append(message('order.created'))).rejects.toMatchObject({ code: ErrorCode.CLOSED });
-    expect(engine.isClosed).toBe(false);
     append.open();
+    await underWay[0];
+    await setImmediate();
+    expect([engine.isClosed, service.isClosed]).toEqual([false, false]);
     creation.open();
     await expect(Promise.all(underWay)).resolves.toEqual([
       { topic: 'order.created', offset: 0 },
       { topic: 'order.paid', offset: 0 },
     ]);
     await closed;
+    expect([engine.isClosed, service.isClosed]).toEqual([true, true]);
+  });
+
+  it('waits for the appends to all topic queues when it ends', async () => {
+    const engine = new MemoryEngine();
+    const append = new Gate();
+    engine.faults.append = () => append.opened;
+    engine.withTopic('order.created');
+    const { module, service } = await applicationOver(engine);
+    await module.init();
+    const underWay = service.append(message('order.created'));
+    const closed = module.close();
+    await until(() => service.state === TopicQueueServiceState.CLOSING);
+
+    await setImmediate();
+    expect(engine.isClosed).toBe(false);
+    append.open();
+    await expect(underWay).resolves.toEqual({ topic: 'order.created', offset: 0 });
+    await closed;
     expect(engine.isClosed).toBe(true);
+  });
+
+  it('is not closed when closing the log fails, though the application ends as always', async () => {
+    const engine = new MemoryEngine();
+    engine.faults.close = () => Promise.reject(new MmmqError(ErrorCode.IO, 'close failed: EIO'));
+    const { module, service } = await applicationOver(engine);
+    await module.init();
+    await module.close();
+
+    expect(service.isClosed).toBe(false);
+    await expect(service.append(message('order.created'))).rejects.toMatchObject({ code: ErrorCode.CLOSED });
+  });
+
+  it('makes eight topics at once, the others in the order of their arrival, and lets messages of other topics pass', async () => {
+    const engine = new MemoryEngine();
+    engine.withTopic('order.created');
+    const gates = new Map<string, Gate>();
+    engine.faults.create = async (topic) => {
+      const gate = new Gate();
+      gates.set(topic, gate);
+      await gate.opened;
+      if (topic === 'new.1') throw new MmmqError(ErrorCode.DISK_FULL, 'no room');
+    };
+    const { module, service } = await applicationOver(engine);
+    await module.init();
+    const topics = Array.from({ length: 12 }, (_, index) => `new.${index}`);
+    const appends = Promise.allSettled(topics.map((topic) => service.append(message(topic))));
+    await setImmediate();
+    expect([...gates.keys()]).toEqual(topics.slice(0, 8));
+
+    await expect(service.append(message('order.created'))).resolves.toEqual({ topic: 'order.created', offset: 0 });
+    gates.get('new.5')?.open();
+    await setImmediate();
+    expect([...gates.keys()]).toEqual(topics.slice(0, 9));
+    gates.get('new.1')?.open();
+    await setImmediate();
+    expect([...gates.keys()]).toEqual(topics.slice(0, 10));
+    for (const topic of topics) {
+      gates.get(topic)?.open();
+      await setImmediate();
+    }
+    expect((await appends).map(({ status }) => status === 'fulfilled')).toEqual(topics.map((topic) => topic !== 'new.1'));
+  });
+
+  it('refuses what still waits for its topic to be made when it ends, and finishes the others', async () => {
+    const engine = new MemoryEngine();
+    const gate = new Gate();
+    engine.faults.create = () => gate.opened;
+    const { module, service } = await applicationOver(engine);
+    await module.init();
+    const appends = Promise.allSettled(Array.from({ length: 10 }, (_, index) => service.append(message(`new.${index}`))));
+    const closed = module.close();
+    await until(() => service.state === TopicQueueServiceState.CLOSING);
+    gate.open();
+
+    const outcomes = await appends;
+    expect(outcomes.slice(0, 8).every(({ status }) => status === 'fulfilled')).toBe(true);
+    expect(outcomes.slice(8)).toMatchObject([1, 2].map(() => ({ status: 'rejected', reason: { code: ErrorCode.CLOSED } })));
+    await closed;
+    expect(service.isClosed).toBe(true);
   });
 });

@@ -8,12 +8,15 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { EventEmitter2, EventEmitterReadinessWatcher } from '@nestjs/event-emitter';
-import { type Engine, ENGINE, type EngineProblem, ErrorCode, MmmqError, systemClock, type TopicLog } from '../core/index.js';
+import { type Engine, ENGINE, type EngineProblem, ErrorCode, MmmqError, systemClock, type TopicLog, Turns } from '../core/index.js';
 import { type Message, PublishRefusedError } from '../message/index.js';
 import { IdempotencyMemory } from './idempotency-memory.js';
 import { TopicQueueServiceState } from './topic-queue-service.state.js';
 import { TOPIC_QUEUE_INITIALIZED, TopicQueueInitialized } from './topic-queue.events.js';
 import { TopicQueue } from './topic-queue.js';
+
+/** So many topics may be made at once. Each takes several syncs of directories, and those are taken from everybody who appends. */
+const MAX_CREATIONS_AT_ONCE = 8;
 
 /**
  * All topic queues of the broker: those found in the log at the start, and those that a first message made since.
@@ -26,6 +29,7 @@ export class TopicQueueService implements OnModuleInit, OnApplicationBootstrap, 
   private readonly idempotencyMemory = new IdempotencyMemory();
   private readonly byTopic = new Map<string, TopicQueue>();
   private readonly creations = new Map<string, Promise<TopicQueue>>();
+  private readonly creationTurns = new Turns(MAX_CREATIONS_AT_ONCE);
   /** A topic, there or just being made, by its name in lower case: no other may differ from it only in case. */
   private readonly topicsIgnoringCase = new Map<string, string>();
   private currentState: TopicQueueServiceState = TopicQueueServiceState.STARTING;
@@ -41,6 +45,14 @@ export class TopicQueueService implements OnModuleInit, OnApplicationBootstrap, 
 
   get state(): TopicQueueServiceState {
     return this.currentState;
+  }
+
+  /**
+   * Whether the end was reached with the log closed in good order. False after a shutdown says that closing failed: Nest logs what a shutdown
+   * hook throws and ends as if nothing had happened.
+   */
+  get isClosed(): boolean {
+    return this.currentState === TopicQueueServiceState.CLOSED;
   }
 
   topicQueues(): readonly TopicQueue[] {
@@ -79,13 +91,17 @@ export class TopicQueueService implements OnModuleInit, OnApplicationBootstrap, 
     switch (this.currentState) {
       case TopicQueueServiceState.STARTING:
         throw new MmmqError(ErrorCode.CLOSED, 'the broker is not started yet: publish after its onModuleInit');
+      case TopicQueueServiceState.CLOSING:
       case TopicQueueServiceState.CLOSED:
         throw new MmmqError(ErrorCode.CLOSED, 'the broker is stopping and takes no more messages; send it again later');
       default:
     }
   }
 
-  /** Concurrent first messages of a topic share one creation. When it fails all of them fail, and the next message tries again. */
+  /**
+   * Concurrent first messages of a topic share one creation. When it fails all of them fail, and the next message tries again. Those that
+   * still wait for their turn when the end comes are refused: there may be thousands, and the end must not take that long.
+   */
   private create(topic: string): Promise<TopicQueue> {
     const underWay = this.creations.get(topic);
     if (underWay !== undefined) return underWay;
@@ -98,7 +114,11 @@ export class TopicQueueService implements OnModuleInit, OnApplicationBootstrap, 
         `there is a topic ${other} already; topics may not differ in case alone, publish to that one`,
       );
     }
-    const creation = this.engine.create(topic).then(
+    const beginCreation = (): Promise<TopicLog> => {
+      this.refuseUnlessServing();
+      return this.engine.create(topic);
+    };
+    const creation = this.creationTurns.take(beginCreation).then(
       (log) => {
         this.creations.delete(topic);
         const topicQueue = this.register(log);
@@ -173,11 +193,12 @@ export class TopicQueueService implements OnModuleInit, OnApplicationBootstrap, 
 
   /** The HTTP server is closed by now. What is under way gets its answer, then the log is closed. */
   async onApplicationShutdown(): Promise<void> {
-    if (this.currentState === TopicQueueServiceState.CLOSED) return;
-    this.currentState = TopicQueueServiceState.CLOSED;
+    if (this.currentState === TopicQueueServiceState.CLOSING || this.isClosed) return;
+    this.currentState = TopicQueueServiceState.CLOSING;
     if (this.underWay > 0) await new Promise<void>((resolve) => (this.allAnswered = resolve));
     await Promise.all(this.topicQueues().map((topicQueue) => topicQueue.close()));
     await this.engine.close();
+    this.become(TopicQueueServiceState.CLOSED, TopicQueueServiceState.CLOSING);
   }
 
   private become(next: TopicQueueServiceState, from: TopicQueueServiceState): void {

@@ -1,3 +1,4 @@
+import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import {
   type CanActivate,
@@ -22,8 +23,11 @@ import { PublishBodyReader } from '../../src/broker/publish-body.reader.js';
 import { messageOf } from '../../src/message/index.js';
 import { TopicQueueService } from '../../src/topic-queue/index.js';
 import { brokerApplication, type BrokerApplicationOptions } from '../support/broker-application.js';
+import { Gate } from '../support/gate.js';
 import { MemoryEngine } from '../support/memory-engine.js';
+import { RawHttp } from '../support/raw-http.js';
 import { temporaryDirectories } from '../support/temporary-directory.js';
+import { until } from '../support/until.js';
 
 const BODY = '{"topic":"order.created","content":{"amount":1.0}}';
 const ACK = '{"acknowledgement":"ACK","topic":"order.created","offset":0}';
@@ -127,7 +131,34 @@ describe('A broker inside an application', () => {
 
     await post('/messages').expect(403);
     expect(engine.logs.size).toBe(0);
-    expect(app.get(PublishBodyReader).pending.count).toBe(0);
+    expect(app.get(PublishBodyReader).pending).toMatchObject({ bytes: 0, count: 0 });
+  });
+
+  it('keeps nothing of publishes whose client is gone before a guard has refused them, also of those in line on one connection', async () => {
+    const guard = new Gate();
+    let asked = 0;
+    @Injectable()
+    class Slow implements CanActivate {
+      async canActivate(): Promise<boolean> {
+        asked += 1;
+        await guard.opened;
+        return false;
+      }
+    }
+    await shop({ metadata: { providers: [{ provide: APP_GUARD, useClass: Slow }] } });
+    const { pending } = app.get(PublishBodyReader);
+    const http = await RawHttp.to((app.getHttpServer().address() as AddressInfo).port);
+    const publish = `POST /messages HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${BODY.length}\r\n\r\n${BODY}`;
+    http.send(publish.repeat(3));
+    await until(() => asked === 3);
+    expect(pending).toMatchObject({ bytes: 3 * BODY.length, count: 3 });
+    http.socket.destroy();
+
+    await until(() => pending.count === 0);
+    guard.open();
+    expect(pending.bytes).toBe(0);
+    await post('/messages').expect(403);
+    expect(pending).toMatchObject({ bytes: 0, count: 0 });
   });
 
   it('lets no interceptor and no filter change an answer', async () => {
@@ -174,6 +205,14 @@ describe('A broker inside an application', () => {
 
 describe('BrokerModule', () => {
   const directory = temporaryDirectories();
+
+  it('refuses the start when it is imported without forRoot', async () => {
+    const starting = NestFactory.create(BrokerModule, { logger: false, abortOnError: false });
+    await expect(starting).rejects.toMatchObject({
+      code: 'MMMQ_INVALID_SETTINGS',
+      message: expect.stringContaining('import BrokerModule.forRoot()'),
+    });
+  });
 
   it('takes its options from a factory', async () => {
     const rootDir = await directory();

@@ -2,9 +2,11 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import type { INestApplication } from '@nestjs/common';
 import request from 'supertest';
 import { ErrorCode, MmmqError } from '../../src/core/index.js';
+import { MAX_PENDING_PUBLISHES } from '../../src/broker/pending-publishes.js';
 import { PublishBodyReader } from '../../src/broker/publish-body.reader.js';
 import { TopicQueueService } from '../../src/topic-queue/index.js';
 import { brokerApplication } from '../support/broker-application.js';
+import { heapAfterCollection } from '../support/heap.js';
 import { Gate } from '../support/gate.js';
 import { MemoryEngine } from '../support/memory-engine.js';
 import { RawHttp } from '../support/raw-http.js';
@@ -21,6 +23,7 @@ const messageOfBytes = (bytes: number): string => messageJson(`"${'x'.repeat(byt
 const deep = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
 const head = (headers: string): string => `POST /messages HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${headers}\r\n\r\n`;
 const chunk = (bytes: string): string => `${bytes.length.toString(16)}\r\n${bytes}\r\n`;
+const LAST_CHUNK = '0\r\n\r\n';
 const send = (http: RawHttp, body: string, sent = body.length): void =>
   http.send(
     `POST /messages HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body.slice(0, sent)}`,
@@ -71,6 +74,7 @@ function publish(body: string | Buffer, headers: Record<string, string> = {}): r
 const stored = (topic = 'order.created'): readonly string[] =>
   (engine.logs.get(topic)?.payloads ?? []).map((payload) => payload.toString());
 const storedCount = (): number => [...engine.logs.values()].reduce((count, log) => count + log.count, 0);
+const pendingBytes = (): number => app.get(PublishBodyReader).pending.bytes;
 const pendingCount = (): number => app.get(PublishBodyReader).pending.count;
 
 describe('POST /messages', () => {
@@ -225,6 +229,9 @@ describe('A publish that is refused for what it is', () => {
     ['two types in one', 'application/json, application/json'],
     ['a type that is cut off', 'application/json; charset="utf-8'],
     ['a parameter without a value', 'application/json; charset'],
+    ['a charset twice', 'application/json; charset=utf-8; charset=latin1'],
+    ['a charset twice in other letters', 'application/json;charset=utf-8;Charset="UTF-8"'],
+    ['a parameter twice', 'application/json; a=";b=1"; b=2; b=3'],
     ['another charset', 'application/json; charset=iso-8859-1'],
     ['a relative of the charset', 'application/json; charset=utf-16'],
     ['the charset of a fake', 'application/json; charset=__proto__'],
@@ -248,6 +255,7 @@ describe('A publish that is refused for what it is', () => {
     'Application/JSON ; Charset="UTF-8"',
     'application/json;',
     'application/json; profile="a\\"b"',
+    'application/json; profile="a;charset=latin1"; charset=utf-8',
   ])('is none with the type %s', async (type) => {
     await publish(messageJson(), { 'content-type': type }).expect(200);
   });
@@ -270,6 +278,25 @@ describe('A publish that is refused for what it is', () => {
     await publish(messageJson(), { 'content-encoding': 'Identity' }).expect(200);
   });
 
+  it.each(['gzip, chunked', 'deflate, gzip, chunked'])('is answered 415 with the transfer encoding %s', async (coding) => {
+    const http = await RawHttp.to(port);
+    http.send(head(`transfer-encoding: ${coding}`) + chunk(messageJson()) + LAST_CHUNK);
+
+    const answer = await http.answer();
+    expect(answer?.status).toBe(415);
+    expect(JSON.parse(answer?.body ?? '')).toEqual({ acknowledgement: 'NACK', field: 'transfer-encoding', reason: expect.any(String) });
+    await http.closed();
+    expect(storedCount()).toBe(0);
+  });
+
+  it('is none with the transfer encoding Chunked', async () => {
+    const http = await RawHttp.to(port);
+    http.send(head('transfer-encoding: Chunked') + chunk(messageJson()) + LAST_CHUNK);
+
+    expect(await http.answer()).toMatchObject({ status: 200 });
+    http.socket.destroy();
+  });
+
   it('is answered 415 before 413, and 413 before 400', async () => {
     const tooLarge = 'x'.repeat(MAX_BYTES + 1);
 
@@ -286,7 +313,7 @@ describe('A publish that is too large', () => {
     expect([answer.status, answer.body]).toEqual([413, { acknowledgement: 'NACK', reason: expect.stringContaining(String(MAX_BYTES)) }]);
     expect(answer.headers['connection']).toBe('close');
     expect(storedCount()).toBe(1);
-    expect(pendingCount()).toBe(0);
+    expect(pendingBytes()).toBe(0);
   });
 
   it('is answered by its Content-Length before it is sent', async () => {
@@ -302,7 +329,7 @@ describe('A publish that is too large', () => {
     http.send(head('transfer-encoding: chunked') + chunk('x'.repeat(MAX_BYTES)) + chunk('x'));
 
     expect(await http.answer()).toMatchObject({ status: 413 });
-    expect(pendingCount()).toBe(0);
+    expect(pendingBytes()).toBe(0);
     http.socket.destroy();
   });
 
@@ -332,7 +359,7 @@ describe('A publish that is too large', () => {
 
     await http.closed();
     expect(http.socket.bytesWritten).toBeLessThan(64 * 1024 * 1024);
-    expect(pendingCount()).toBe(0);
+    expect(pendingBytes()).toBe(0);
   });
 
   it('is cut off when it neither goes on nor ends', async () => {
@@ -368,7 +395,7 @@ describe('The bytes of publishes without an answer', () => {
     const body = messageOfBytes(4000);
     const waiting = [await RawHttp.to(port), await RawHttp.to(port)];
     for (const http of waiting) send(http, body);
-    await until(() => pendingCount() === 8000);
+    await until(() => pendingBytes() === 8000);
 
     const answer = await publish(body);
     expect([answer.status, answer.body]).toEqual([429, { acknowledgement: 'NACK', reason: expect.any(String) }]);
@@ -378,17 +405,19 @@ describe('The bytes of publishes without an answer', () => {
       expect(await http.answer()).toMatchObject({ status: 200 });
       http.socket.destroy();
     }
-    await until(() => pendingCount() === 0);
+    await until(() => pendingBytes() === 0);
     await publish(body).expect(200);
   });
 
   it('are given back when a client goes away in mid-body, and nothing of it is stored', async () => {
+    // What has come is a message on its own, so a reader that took the end of the connection for the end of the body would store it.
+    const body = messageJson();
     const http = await RawHttp.to(port);
-    send(http, messageOfBytes(4000), 2000);
-    await until(() => pendingCount() === 2000);
+    http.send(head(`content-length: ${body.length + 1}`) + body);
+    await until(() => pendingBytes() === body.length);
     http.socket.destroy();
 
-    await until(() => pendingCount() === 0);
+    await until(() => pendingBytes() === 0);
     expect(storedCount()).toBe(0);
     await publish(messageJson()).expect(200);
   });
@@ -398,14 +427,82 @@ describe('The bytes of publishes without an answer', () => {
     engine.faults.append = () => gate.opened;
     const http = await RawHttp.to(port);
     send(http, messageOfBytes(4000));
-    await until(() => pendingCount() === 4000 && engine.logs.get('order.created')?.passes.length === 1);
+    await until(() => pendingBytes() === 4000 && engine.logs.get('order.created')?.passes.length === 1);
     http.socket.destroy();
     await http.closed();
-    expect(pendingCount()).toBe(4000);
+    expect(pendingBytes()).toBe(4000);
     gate.open();
 
-    await until(() => pendingCount() === 0);
+    await until(() => pendingBytes() === 0);
     expect(storedCount()).toBe(1);
+  });
+});
+
+describe('A body in chunks of one byte', () => {
+  const bytewise = (text: string): string => [...text].map(chunk).join('');
+
+  it('is read as it is', async () => {
+    const body = messageOfBytes(MAX_BYTES);
+    const http = await RawHttp.to(port);
+    http.send(head('transfer-encoding: chunked') + bytewise(body) + LAST_CHUNK);
+
+    expect(await http.answer()).toMatchObject({ status: 200 });
+    expect(stored()[0]?.slice(0, MAX_BYTES - 1)).toBe(body.slice(0, -1));
+    expect(pendingBytes()).toBe(0);
+    http.socket.destroy();
+  });
+
+  it('takes no more memory than a few times its bytes', async () => {
+    const bodyBytes = 100_000;
+    await app.close();
+    ({ app, port } = await brokerApplication({ engine: (engine = new MemoryEngine()), broker: { message: { maxBytes: bodyBytes } } }));
+    const before = heapAfterCollection();
+    const clients = [await RawHttp.to(port), await RawHttp.to(port)];
+    for (const http of clients) http.send(head('transfer-encoding: chunked') + bytewise('x'.repeat(bodyBytes)));
+    await until(() => pendingBytes() === clients.length * bodyBytes);
+
+    // An object for each chunk would take twenty million.
+    expect(heapAfterCollection() - before).toBeLessThan(5_000_000);
+    for (const http of clients) http.socket.destroy();
+    await until(() => pendingBytes() === 0);
+  });
+});
+
+describe('The number of publishes without an answer', () => {
+  it('is bounded: one more is answered 429 and says so, on a connection that stays, and is welcome when others have their answer', async () => {
+    await app.close();
+    ({ app, port } = await brokerApplication({ engine: (engine = new MemoryEngine()) }));
+    const gate = new Gate();
+    engine.faults.append = () => gate.opened;
+    const body = messageJson();
+    const flood = await RawHttp.to(port);
+    flood.send((head(`content-length: ${body.length}`) + body).repeat(MAX_PENDING_PUBLISHES));
+    await until(() => pendingCount() === MAX_PENDING_PUBLISHES);
+
+    const other = await RawHttp.to(port);
+    send(other, body);
+    const answer = await other.answer();
+    expect([answer?.status, answer?.headers.get('retry-after')]).toEqual([429, '1']);
+    expect(JSON.parse(answer?.body ?? '')).toEqual({
+      acknowledgement: 'NACK',
+      reason: expect.stringContaining(`${MAX_PENDING_PUBLISHES} publishes wait`),
+    });
+    expect([pendingCount(), pendingBytes()]).toEqual([MAX_PENDING_PUBLISHES, MAX_PENDING_PUBLISHES * body.length]);
+    gate.open();
+    await until(() => pendingCount() === 0);
+    expect(pendingBytes()).toBe(0);
+    send(other, body);
+    expect(await other.answer()).toMatchObject({ status: 200 });
+    flood.socket.destroy();
+    other.socket.destroy();
+  });
+
+  it('does not count what it takes to keep them: a body as large as both limits passes', async () => {
+    await app.close();
+    const broker = { message: { maxBytes: MAX_BYTES }, pending: { maxBytes: MAX_BYTES }, segment: { maxBytes: MAX_BYTES } };
+    ({ app, port } = await brokerApplication({ engine: (engine = new MemoryEngine()), broker }));
+
+    await publish(messageOfBytes(MAX_BYTES)).expect(200);
   });
 });
 

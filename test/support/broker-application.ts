@@ -6,6 +6,8 @@ import { Test } from '@nestjs/testing';
 import { BrokerModule } from '../../src/broker/index.js';
 import { type Engine, ENGINE } from '../../src/core/index.js';
 import type { BrokerOptions } from '../../src/settings/index.js';
+import type { FileSystem } from '../../src/storage/file-system/index.js';
+import { FILE_SYSTEM } from '../../src/storage/storage.module.js';
 
 export const SILENT: LoggerService = { log: () => undefined, error: () => undefined, warn: () => undefined };
 
@@ -13,6 +15,8 @@ export interface BrokerApplicationOptions {
   readonly broker?: BrokerOptions;
   /** Stands in for the files. */
   readonly engine?: Engine;
+  /** Stands in for the disk. */
+  readonly fileSystem?: FileSystem;
   readonly metadata?: ModuleMetadata;
   readonly application?: { readonly bodyParser?: boolean; readonly rawBody?: boolean; readonly abortOnError?: boolean };
   /** An adapter of the application's own, in place of a new ExpressAdapter. */
@@ -26,9 +30,10 @@ export interface BrokerApplicationOptions {
 export async function brokerApplication(
   options: BrokerApplicationOptions = {},
 ): Promise<{ app: INestApplication; port: number; url: string }> {
-  const { metadata = {}, engine, configure, logger = SILENT } = options;
+  const { metadata = {}, engine, fileSystem, configure, logger = SILENT } = options;
   const builder = Test.createTestingModule({ ...metadata, imports: [BrokerModule.forRoot(options.broker), ...(metadata.imports ?? [])] });
   if (engine !== undefined) builder.overrideProvider(ENGINE).useValue(engine);
+  if (fileSystem !== undefined) builder.overrideProvider(FILE_SYSTEM).useValue(fileSystem);
   const module = await builder.setLogger(logger).compile();
   const nest = { ...options.application, logger };
   const app =

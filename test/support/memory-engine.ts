@@ -9,6 +9,7 @@ export interface MemoryEngineFaults {
   append?: (topic: string, payloads: readonly Buffer[]) => AppendFault | undefined | Promise<AppendFault | undefined>;
   read?: (topic: string, offset: number) => void | Promise<void>;
   commit?: (topic: string, dispatcher: string, nextOffset: number) => void | Promise<void>;
+  close?: () => void | Promise<void>;
 }
 
 export interface AppendFault {
@@ -17,8 +18,8 @@ export interface AppendFault {
 }
 
 /**
- * An engine in memory for specs that are not about files. Its faults: an open, a creation, an append, a read or a commit that waits or
- * fails, an entry that is corrupt, and problems to report. `restarted()` is the same log as a new process would find it.
+ * An engine in memory for specs that are not about files. Its faults: an open, a creation, an append, a read, a commit or a close that waits
+ * or fails, an entry that is corrupt, and problems to report. `restarted()` is the same log as a new process would find it.
  */
 export class MemoryEngine implements Engine {
   readonly faults: MemoryEngineFaults = {};
@@ -56,6 +57,7 @@ export class MemoryEngine implements Engine {
   }
 
   async close(): Promise<void> {
+    await this.faults.close?.();
     this.isClosed = true;
   }
 }
