@@ -1,3 +1,6 @@
+const { readdirSync } = require('node:fs');
+const { join } = require('node:path');
+
 /*
  * The house has floors, and imports go down only: core <- message <- settings, storage <- topic-queue <- dispatcher <- broker <- operations
  * <- the application. A part that knows only what stands below it can be understood, tested and replaced alone: the engine port in core
@@ -8,6 +11,9 @@ const FLOORS = ['core', 'message', 'settings', 'storage', 'topic-queue', 'dispat
 
 /** Two parts of one floor that know nothing of each other. */
 const STRANGERS = [['message', 'storage']];
+
+/** Where the parts are put together: the one place above storage that says which engine it is. */
+const ASSEMBLY = ['^src/broker/broker\\.module\\.ts$', '^src/[^/]+\\.ts$'];
 
 const upwards = FLOORS.flatMap((floor, index) => {
   const above = FLOORS.slice(index + 1);
@@ -23,6 +29,12 @@ const upwards = FLOORS.flatMap((floor, index) => {
       ];
 });
 
+/** Every folder below src that has an entrance, however deep it stands. */
+const entered = readdirSync(join(__dirname, 'src'), { recursive: true })
+  .map((path) => `src/${path.replaceAll('\\', '/')}`)
+  .filter((path) => path.endsWith('/index.ts') && path !== 'src/index.ts')
+  .map((path) => path.slice(0, -'/index.ts'.length));
+
 /** @type {import('dependency-cruiser').IConfiguration} */
 module.exports = {
   forbidden: [
@@ -32,11 +44,24 @@ module.exports = {
       { name: `${other}-and-${one}-are-strangers`, severity: 'error', from: { path: `^src/${other}/` }, to: { path: `^src/${one}/` } },
     ]),
     {
-      name: 'one-entrance-per-folder',
-      comment: 'other floors import the index only',
+      name: 'nothing-above-storage-knows-files',
+      comment: 'the engine port in core is what there is to know; a spec may run on the real engine',
       severity: 'error',
-      from: { path: '^src/([^/]+)/', pathNot: '\\.spec\\.ts$' },
-      to: { path: '^src/([^/]+)/.+', pathNot: ['^src/$1/', '^src/[^/]+/index\\.ts$', '^src/operations/[^/]+/index\\.ts$'] },
+      from: { path: '^src/', pathNot: ['^src/storage/', ...ASSEMBLY, '\\.spec\\.ts$'] },
+      to: { path: '^src/storage/' },
+    },
+    ...entered.map((folder) => ({
+      name: `${folder.slice('src/'.length).replaceAll('/', '-')}-is-entered-through-its-index`,
+      severity: 'error',
+      from: { path: '^src/', pathNot: [`^${folder}/`] },
+      to: { path: `^${folder}/`, pathNot: [`^${folder}/index\\.ts$`] },
+    })),
+    {
+      name: 'core-is-plain-typescript',
+      comment: 'it needs Node and nothing else, least of all a framework',
+      severity: 'error',
+      from: { path: '^src/core/', pathNot: '\\.spec\\.ts$' },
+      to: { path: '(^|/)node_modules/' },
     },
     {
       name: 'only-the-file-system-touches-the-disk',

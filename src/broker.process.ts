@@ -28,8 +28,8 @@ const STOP_DEADLINE_MS = 20_000;
  * SIGINT and ends with 0, and ends with 1 after an error that nobody caught, rather than go on half alive.
  */
 export async function runBroker(): Promise<void> {
+  // A rejection that nobody handles comes here too.
   process.on('uncaughtException', (error) => end(error));
-  process.on('unhandledRejection', (reason) => end(reason));
   // A log that nobody reads any more is no reason to stop delivering.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   try {

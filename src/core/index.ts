@@ -1,12 +1,12 @@
 export { Acknowledgement } from './acknowledgement.js';
 export { backoffMs, type Backoff } from './backoff.js';
 export { systemClock, type Clock } from './clock.js';
-export { dispatcherNameProblem, MAX_DISPATCHER_NAME_LENGTH } from './dispatcher-name.js';
+export { dispatcherNameProblem } from './dispatcher-name.js';
 export { ENGINE } from './engine.port.js';
 export { ENTRY_HEADER_BYTES, PASS_MAX_BYTES } from './format-limits.js';
 export type { AppendOutcome, Engine, EngineProblem, LogEntry, ReadLimits, TopicLog } from './engine.port.js';
 export { Host, WebProtocol } from './host.js';
 export { ErrorCode, InvalidValueError, MmmqError } from './mmmq.error.js';
-export { DEAD_LETTER_PREFIX, deadLetterTopic, isDeadLetterTopic, isReservedName, MAX_TOPIC_LENGTH, topicProblem } from './topic.js';
+export { DEAD_LETTER_PREFIX, deadLetterTopic, isDeadLetterTopic, isReservedName, topicProblem } from './topic.js';
 export { Turns } from './turns.js';
 export { TopicPattern } from './topic-pattern.js';

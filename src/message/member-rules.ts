@@ -3,8 +3,8 @@
  * (percent-encoded where it is not ASCII) without any further look at it.
  */
 
-export const MAX_ID_LENGTH = 96;
-export const MAX_KEY_BYTES = 256;
+const MAX_ID_LENGTH = 96;
+const MAX_KEY_BYTES = 256;
 export const MAX_HEADERS_BYTES = 4096;
 /**
  * Each header costs its `mmmq-header-` on the way to the consumer as well. With so many at the most, all that a delivery sends stays below

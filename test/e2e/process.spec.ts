@@ -1,32 +1,38 @@
 import { once } from 'node:events';
 import { cp, mkdir, truncate } from 'node:fs/promises';
-import { request as httpRequest } from 'node:http';
+import { request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { BrokerProcess, type BrokerProcessOptions } from '../support/broker-process.js';
+import { brokerProcesses, type BrokerProcess, type BrokerProcessOptions } from '../support/broker-process.js';
 import { fileEngine, readTexts } from '../support/file-engine.js';
-import { silence, TestConsumer } from '../support/test-consumer.js';
+import { silence, status, TestConsumer } from '../support/test-consumer.js';
 import { snapshot, temporaryDirectories } from '../support/temporary-directory.js';
 
+const { spawn, start } = brokerProcesses();
 const newDirectory = temporaryDirectories();
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const stop of stops.splice(0).toReversed()) await stop();
 });
 
-async function start(options: BrokerProcessOptions): Promise<BrokerProcess> {
-  const broker = await BrokerProcess.start(options);
-  stops.push(() => broker.end('SIGKILL'));
-  return broker;
-}
-
 /** What a broker that does not start says, and the code it ends with. */
 async function refusal(options: BrokerProcessOptions): Promise<{ code: number | null; message: string }> {
-  const broker = await BrokerProcess.spawn(options);
+  const broker = await spawn(options);
   const { code } = await broker.ended();
   expect(broker.output).not.toContain('is ready');
   return { code, message: broker.errors };
+}
+
+/** Begins a publish whose body stops in the middle, and waits until the broker has its headers: one that is told to stop waits for it. */
+async function publishByHalf({ url }: BrokerProcess): Promise<{ request: ClientRequest; rest: string }> {
+  const { hostname, port } = new URL(url);
+  const body = '{"topic":"order.created","content":"under way"}';
+  const headers = { 'content-type': 'application/json', 'content-length': body.length, expect: '100-continue' };
+  const request = httpRequest({ hostname, port, method: 'POST', path: '/messages', headers });
+  request.write(body.slice(0, 10));
+  await once(request, 'continue');
+  return { request, rest: body.slice(10) };
 }
 
 const dispatcherConfig = (name: string, url: string, patterns: string): string =>
@@ -140,25 +146,13 @@ describe('the broker as a process', () => {
   it('answers a publish that is under way when it is told to stop, ends although clients keep their connections, and has what it ACKed', async () => {
     const cwd = await newDirectory();
     const broker = await start({ cwd });
-    const { hostname, port } = new URL(broker.url);
     // A keep-alive client that stays, and one whose request has not arrived whole.
     await broker.publish({ topic: 'order.created', content: 'first' });
-    const body = '{"topic":"order.created","content":"under way"}';
-    const underWay = httpRequest({
-      hostname,
-      port,
-      method: 'POST',
-      path: '/messages',
-      headers: { 'content-type': 'application/json', 'content-length': body.length },
-    });
-    underWay.write(body.slice(0, 10));
-    await new Promise<void>((resolve) =>
-      underWay.once('socket', (socket) => (socket.connecting ? socket.once('connect', () => resolve()) : resolve())),
-    );
-    process.kill(broker.pid, 'SIGTERM');
+    const { request, rest } = await publishByHalf(broker);
+    broker.kill('SIGTERM');
     await broker.printed(/mmmq stops on SIGTERM/);
-    underWay.end(body.slice(10));
-    const [response] = (await once(underWay, 'response')) as [import('node:http').IncomingMessage];
+    request.end(rest);
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
     response.resume();
     expect(await broker.ended()).toEqual({ code: 0, signal: null });
     const { engine } = fileEngine(join(cwd, 'data'));
@@ -166,6 +160,55 @@ describe('the broker as a process', () => {
     const stored = topic === undefined ? [] : await readTexts(topic);
     expect(stored).toHaveLength(response.statusCode === 200 ? 2 : 1);
     await engine.close();
+  });
+
+  it('ends at once when it is told again, and not with 0: a publish under way has no answer', async () => {
+    const broker = await start({ cwd: await newDirectory() });
+    const { request } = await publishByHalf(broker);
+    const broken = once(request, 'error');
+    broker.kill('SIGTERM');
+    await broker.printed(/mmmq stops on SIGTERM/);
+    // What follows closely is taken for the same signal, so whoever does not want to wait goes on asking.
+    const asking = setInterval(() => broker.kill('SIGINT'), 100);
+    expect(await broker.ended().finally(() => clearInterval(asking))).toEqual({ code: 1, signal: null });
+    expect(await broken).toMatchObject([{ code: 'ECONNRESET' }]);
+  });
+
+  it('takes a signal that comes twice in one go for one, and still drains', async () => {
+    const broker = await start({ cwd: await newDirectory() });
+    const { request, rest } = await publishByHalf(broker);
+    broker.kill('SIGINT');
+    broker.kill('SIGTERM');
+    await broker.printed(/mmmq stops on /);
+    request.end(rest);
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    response.resume();
+    expect(await broker.ended()).toEqual({ code: 0, signal: null });
+  });
+
+  it.each([
+    ['an exception', "throw new Error('nobody caught this')"],
+    ['a rejection', "void Promise.reject(new Error('nobody caught this'))"],
+  ])('ends with 1 and one message after %s that nobody caught, rather than go on half alive', async (_what, mistake) => {
+    const module = `data:text/javascript,${encodeURIComponent(`process.once('SIGUSR2', () => { ${mistake}; });`)}`;
+    const broker = await start({ cwd: await newDirectory(), nodeArguments: ['--import', module] });
+    expect(await broker.end('SIGUSR2')).toEqual({ code: 1, signal: null });
+    expect(broker.errors).toMatch(/^mmmq: Error: nobody caught this\n( {4}at .*\n)+$/);
+  });
+
+  it('lives on when nobody reads its log any more: publishes are acknowledged, deliveries tried again, and it ends with 0', async () => {
+    const cwd = await newDirectory();
+    const consumer = await TestConsumer.start(status(500));
+    stops.push(() => consumer.stop());
+    const config = ['mmmq:', '  dispatchers:', dispatcherConfig('orders', consumer.url, '**')].join('\n');
+    const broker = await start({ cwd, config });
+    broker.closeOutputs();
+    // Each attempt that fails is logged before the next one.
+    expect((await broker.publish({ topic: 'order.created', content: 1 })).status).toBe(200);
+    const delivered = consumer.until((all) => all.length === 3).then(() => 'tried three times');
+    expect(await Promise.race([delivered, broker.ended()])).toBe('tried three times');
+    expect((await broker.publish({ topic: 'order.created', content: 2 })).status).toBe(200);
+    expect(await broker.end('SIGTERM')).toEqual({ code: 0, signal: null });
   });
 
   it('ends within its bound although a consumer never answers, and delivers that message again after the next start', async () => {

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import { readStored } from '../../src/message/index.js';
 import { fileEngine, readTexts } from '../support/file-engine.js';
@@ -15,13 +14,15 @@ interface Mail {
   readonly text: string;
 }
 
-const newDirectory = temporaryDirectories();
 const start = nodeProcesses();
+const newDirectory = temporaryDirectories();
 
 /** Both services on one directory. Ports are free ones; the mailer comes back on the port that it had. */
 class Company {
   mailer!: NodeProcess;
   mailerUrl = '';
+  /** How many mails this mailer found when it started; what it sends itself, it prints. */
+  private mailsFound = 0;
   private shop!: NodeProcess;
   private shopUrl = '';
 
@@ -44,7 +45,9 @@ class Company {
       cwd: this.dir,
       env: { MAILER_PORT: port, MAILER_FILE: join(this.dir, 'mailer/mails.json') },
     });
-    this.mailerUrl = (await this.mailer.printed(/takes messages on (\S+)\/messages/))[1] ?? '';
+    const [, url = '', found = ''] = await this.mailer.printed(/takes messages on (\S+)\/messages and keeps its (\d+) mails in /);
+    this.mailerUrl = url;
+    this.mailsFound = Number(found);
   }
 
   async startShop(): Promise<void> {
@@ -71,11 +74,8 @@ class Company {
 
   /** Waits until so many mails are sent. */
   async mails(count: number): Promise<readonly Mail[]> {
-    for (;;) {
-      const mails = (await (await fetch(`${this.mailerUrl}/mails`)).json()) as Mail[];
-      if (mails.length >= count) return mails;
-      await sleep(20);
-    }
+    await this.mailer.printed(new RegExp(`(^mailed .*\\n[^]*?){${count - this.mailsFound}}`, 'm'));
+    return (await (await fetch(`${this.mailerUrl}/mails`)).json()) as Mail[];
   }
 }
 

@@ -1,47 +1,64 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
+import type { Readable } from 'node:stream';
 import { afterEach } from '@jest/globals';
 
-/** How long a program may take to print what is waited for, or to end, before a test gives up on it. */
+/** How long a program may take to print what is waited for before a test gives up on it. */
 const PATIENCE_MS = 30_000;
 
 export interface NodeProcessOptions {
   readonly cwd: string;
+  /** All that the program finds in its environment, besides PATH. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Arguments to Node itself: `['--import', …]`. */
+  readonly nodeArguments?: readonly string[];
+}
+
+/** How a program ended: with a code of its own, or by a signal. */
+export interface ProcessEnd {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
 }
 
 /** A built program in a process of its own. */
 export class NodeProcess {
   output = '';
   errors = '';
-  private readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+  private readonly exited: Promise<ProcessEnd>;
   private isRunning = true;
-  private readonly child: ChildProcess;
+  private readonly child: ChildProcessByStdio<null, Readable, Readable>;
   private waiting: (() => void)[] = [];
 
   /** @throws {Error} when the program was not built */
   constructor(
     private readonly script: string,
-    { cwd, env }: NodeProcessOptions,
+    { cwd, env, nodeArguments = [] }: NodeProcessOptions,
   ) {
     if (!existsSync(script)) {
       throw new Error(`${script} is missing: run "npm test", or first "npm run build && npx tsc -p examples/tsconfig.json"`);
     }
-    const child = spawn(process.execPath, [script], { cwd, env: { PATH: process.env['PATH'] ?? '', ...env }, stdio: 'pipe' });
-    child.stdout.setEncoding('utf8').on('data', (text: string) => this.changed(() => (this.output += text)));
-    child.stderr.setEncoding('utf8').on('data', (text: string) => this.changed(() => (this.errors += text)));
-    this.exited = once(child, 'close').then(([code, signal]) => {
+    this.child = spawn(process.execPath, [...nodeArguments, script], {
+      cwd,
+      env: { PATH: process.env['PATH'] ?? '', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    this.child.stdout.setEncoding('utf8').on('data', (text: string) => this.changed(() => (this.output += text)));
+    this.child.stderr.setEncoding('utf8').on('data', (text: string) => this.changed(() => (this.errors += text)));
+    this.exited = once(this.child, 'close').then(([code, signal]) => {
       this.changed(() => (this.isRunning = false));
       return { code: code as number | null, signal: signal as NodeJS.Signals | null };
     });
-    this.child = child;
+  }
+
+  get pid(): number {
+    return this.child.pid ?? 0;
   }
 
   /** Waits until the standard output has it. @throws {Error} when the program ends before, or takes too long */
   async printed(pattern: RegExp): Promise<RegExpExecArray> {
-    const deadline = setTimeout(() => this.changed(() => undefined), PATIENCE_MS);
     const giveUpAt = performance.now() + PATIENCE_MS;
+    const deadline = setTimeout(() => this.changed(() => undefined), PATIENCE_MS + 1);
     try {
       for (;;) {
         const match = pattern.exec(this.output);
@@ -56,14 +73,24 @@ export class NodeProcess {
     }
   }
 
-  /** Sends the signal and waits for the end. @returns how it ended */
-  async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<{ code: number | null; signal: NodeJS.Signals | null }> {
+  /** Reads nothing more of what it prints, as a log pipe whose reader is gone. */
+  closeOutputs(): void {
+    this.child.stdout.destroy();
+    this.child.stderr.destroy();
+  }
+
+  kill(signal: NodeJS.Signals): void {
     this.child.kill(signal);
+  }
+
+  /** Sends the signal and waits for the end. */
+  end(signal: NodeJS.Signals = 'SIGTERM'): Promise<ProcessEnd> {
+    this.kill(signal);
     return this.exited;
   }
 
   /** Waits for the end that it comes to by itself. */
-  ended(): Promise<{ code: number | null; signal: NodeJS.Signals | null }> {
+  ended(): Promise<ProcessEnd> {
     return this.exited;
   }
 
@@ -75,12 +102,17 @@ export class NodeProcess {
 
 /** Starts programs and leaves none running behind a test. To be called at the top of a spec. */
 export function nodeProcesses(): (script: string, options: NodeProcessOptions) => NodeProcess {
+  const keep = endedAfterEach();
+  return (script, options) => keep(new NodeProcess(script, options));
+}
+
+/** Takes programs that are to be gone when the test is over. To be called at the top of a spec. */
+export function endedAfterEach(): <Program extends NodeProcess>(program: Program) => Program {
   const started: NodeProcess[] = [];
   afterEach(async () => {
     await Promise.all(started.splice(0).map((program) => program.end('SIGKILL')));
   });
-  return (script, options) => {
-    const program = new NodeProcess(script, options);
+  return (program) => {
     started.push(program);
     return program;
   };

@@ -45,6 +45,7 @@ export class Mailbox implements OnModuleInit {
     await writeFile(`${mailerSettings.file}.new`, `${JSON.stringify(mails, null, 2)}\n`, { flush: true });
     await rename(`${mailerSettings.file}.new`, mailerSettings.file);
     this.sent = mails;
+    console.log(`mailed ${mail.to}: ${mail.text}`);
   }
 }
 

@@ -1,6 +1,7 @@
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from './app.module.js';
+import { Mailbox } from './mailbox.js';
 import { mailerSettings } from './mailer.settings.js';
 
 const app = await NestFactory.create<NestExpressApplication>(AppModule, { logger: ['error', 'warn'] });
@@ -8,4 +9,5 @@ const app = await NestFactory.create<NestExpressApplication>(AppModule, { logger
 app.useBodyParser('json', { limit: '2mb' });
 app.enableShutdownHooks([], { useProcessExit: true });
 await app.listen(mailerSettings.port, '127.0.0.1');
-console.log(`The mailer takes messages on ${await app.getUrl()}/messages and keeps its mails in ${mailerSettings.file}`);
+const { length } = app.get(Mailbox).mails;
+console.log(`The mailer takes messages on ${await app.getUrl()}/messages and keeps its ${length} mails in ${mailerSettings.file}`);

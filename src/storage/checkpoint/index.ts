@@ -1,2 +1,2 @@
 export { CHECKPOINTS_DIRECTORY, checkpointFileName, parseCheckpointFileName } from './checkpoint-name.js';
-export { CHECKPOINT_BYTES, CheckpointStore } from './checkpoint.store.js';
+export { CheckpointStore } from './checkpoint.store.js';

@@ -1,7 +1,7 @@
-export { DataDirectoryLock, DataDirectoryLockedError, LOCK_FILE_NAME } from './data-directory.lock.js';
+export { DataDirectoryLock } from './data-directory.lock.js';
 export { FileError } from './file.error.js';
 export { OpenMode, type DirectoryEntry, type File, type FileSystem, type Room } from './file-system.port.js';
 export { FileStore } from './file-store.js';
 export { NodeFileSystem } from './node-file-system.js';
-export { MAX_IDLE_OPEN_FILES, OpenFiles } from './open-files.js';
+export { OpenFiles } from './open-files.js';
 export { readFully, writeFully } from './positional-io.js';

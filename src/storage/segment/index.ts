@@ -1,7 +1,7 @@
-export { entryBytesAt, MAX_ENTRY_BYTES, payloadAt } from './entry.codec.js';
+export { entryBytesAt, payloadAt } from './entry.codec.js';
 export { LogUntrustedError } from './log-untrusted.error.js';
 export { INDEX_RECORD_BYTES, OffsetIndexStore } from './offset-index.store.js';
-export { SegmentChain, type SegmentChainOptions } from './segment-chain.js';
+export { SegmentChain } from './segment-chain.js';
 export { offsetIndexFileName, parseSegmentName, segmentFileName } from './segment-name.js';
 export { SegmentStore } from './segment.store.js';
 export type { SegmentExtent, SegmentStores } from './segment.js';
