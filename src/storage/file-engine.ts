@@ -141,7 +141,10 @@ export class FileEngine implements Engine {
     this.lock = undefined;
   }
 
-  /** Makes what is missing of the path, and each new directory's name durable. What is there may be a link to a directory. */
+  /**
+   * Makes what is missing of the path, and each new directory's name durable. What is there may be a link to a directory, and its name may
+   * not be durable: a start that was interrupted made it.
+   */
   private async makeRootDirectory(): Promise<void> {
     const { fileSystem } = this.parts;
     const make = async (dir: string): Promise<void> => {
@@ -152,7 +155,9 @@ export class FileEngine implements Engine {
         await make(dirname(dir));
         await fileSystem.makeDirectory(dir);
         await fileSystem.syncDirectory(dirname(dir));
+        return;
       }
+      await this.syncIfAllowed(dirname(dir));
     };
     try {
       await make(this.rootDir);
@@ -164,6 +169,15 @@ export class FileEngine implements Engine {
           'set mmmq.broker.storage.root-dir to a directory that this process may write to, or to one that it can make',
         { cause: error },
       );
+    }
+  }
+
+  /** Where this process may not even look, it has made nothing. */
+  private async syncIfAllowed(dir: string): Promise<void> {
+    try {
+      await this.parts.fileSystem.syncDirectory(dir);
+    } catch (error) {
+      if (!(error instanceof FileError) || (error.errno !== 'EACCES' && error.errno !== 'EPERM')) throw error;
     }
   }
 

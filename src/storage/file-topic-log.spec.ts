@@ -3,13 +3,19 @@ import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { FaultyFileSystem } from '../../test/support/faulty-file-system.js';
 import { fileEngine, readTexts } from '../../test/support/file-engine.js';
-import { steppedClock } from '../../test/support/stepped-clock.js';
+import { ManualClock } from '../../test/support/manual-clock.js';
 import { snapshot, temporaryDirectories } from '../../test/support/temporary-directory.js';
 import { until } from '../../test/support/until.js';
 
 const newDirectory = temporaryDirectories();
 
 const texts = (...values: string[]): Buffer[] => values.map((value) => Buffer.from(value));
+
+/** Waits until the log waits before it tries again, and lets that time pass. */
+async function nextWait(clock: ManualClock): Promise<void> {
+  await until(() => clock.waiting > 0);
+  clock.advance(clock.asked.at(-1) ?? 0);
+}
 
 describe('an append', () => {
   it('is on the disk in the order data, sync, positions, sync before it is visible', async () => {
@@ -149,7 +155,7 @@ describe('an append', () => {
   ] as const)('whose %s of %s fails makes the topic refuse until it was re-opened, and reading goes on', async (operation, path) => {
     const rootDir = await newDirectory();
     const fileSystem = new FaultyFileSystem();
-    const { clock, waits, step } = steppedClock();
+    const clock = new ManualClock();
     const { engine, log } = fileEngine(rootDir, { fileSystem, clock });
     await engine.open();
     const topic = await engine.create('t');
@@ -162,11 +168,11 @@ describe('an append', () => {
     expect(await readTexts(topic)).toEqual(['before']);
     expect(await topic.committed('d')).toBe(0);
 
-    await step();
-    await step();
+    await nextWait(clock);
+    await nextWait(clock);
     await until(async () => (await engine.problems()).length === 0);
-    expect(Math.floor((waits[0] ?? 0) / 1000)).toBe(1);
-    expect(Math.floor((waits[1] ?? 0) / 1000)).toBe(2);
+    expect(Math.floor((clock.asked[0] ?? 0) / 1000)).toBe(1);
+    expect(Math.floor((clock.asked[1] ?? 0) / 1000)).toBe(2);
     expect(log.join('\n')).toMatch(/topic t takes messages again, from offset 1 on/);
     expect((await topic.append(texts('after'))).offsets).toEqual([1]);
     expect(await readTexts(topic)).toEqual(['before', 'after']);
@@ -176,7 +182,7 @@ describe('an append', () => {
   it('is on the disk also when the segment before it could not be begun durably', async () => {
     const rootDir = await newDirectory();
     const fileSystem = new FaultyFileSystem();
-    const { clock, step } = steppedClock();
+    const clock = new ManualClock();
     const { engine } = fileEngine(rootDir, { fileSystem, clock, segmentMaxBytes: 1 });
     await engine.open();
     const topic = await engine.create('t');
@@ -184,7 +190,7 @@ describe('an append', () => {
     fileSystem.fail({ operation: 'syncDirectory', path: /\/t$/, errno: 'EIO', times: 1 });
     expect(await topic.append(texts('b'))).toMatchObject({ offsets: [], failure: { code: 'MMMQ_APPEND_FAILED' } });
     expect(await topic.append(texts('refused'))).toMatchObject({ failure: { code: 'MMMQ_TOPIC_REFUSING' } });
-    await step();
+    await nextWait(clock);
     await until(async () => (await engine.problems()).length === 0);
     fileSystem.calls.length = 0;
     expect((await topic.append(texts('c'))).offsets).toEqual([1]);
@@ -224,7 +230,7 @@ describe('an append', () => {
   it('is refused as long as the files do not hold what was read from them before', async () => {
     const rootDir = await newDirectory();
     const fileSystem = new FaultyFileSystem();
-    const { clock, step } = steppedClock();
+    const clock = new ManualClock();
     const { engine, log } = fileEngine(rootDir, { fileSystem, clock });
     await engine.open();
     const topic = await engine.create('t');
@@ -235,13 +241,13 @@ describe('an append', () => {
     const bytes = await readFile(path);
     await writeFile(path, '');
     fileSystem.calls.length = 0;
-    await step();
+    await nextWait(clock);
     await until(() => log.join('\n').includes('still refuses messages'));
     // The handle that saw the failure is not used again.
     expect(fileSystem.calls.slice(0, 2)).toEqual(['open 0000000000000000000.mmm', 'open 0000000000000000000.idx']);
     expect(await topic.append(texts('d'))).toMatchObject({ failure: { code: 'MMMQ_TOPIC_REFUSING' } });
     await writeFile(path, bytes);
-    await step();
+    await nextWait(clock);
     await until(async () => (await engine.problems()).length === 0);
     expect((await topic.append(texts('d'))).offsets).toEqual([2]);
     expect(await readTexts(topic)).toEqual(['a', 'b', 'd']);

@@ -1,5 +1,5 @@
 import { mkdir, open, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { PASS_MAX_BYTES } from '../../core/index.js';
 import { FaultyFileSystem } from '../../../test/support/faulty-file-system.js';
@@ -421,7 +421,8 @@ describe('the recovery at the start', () => {
     await engine.open();
     const steps = fileSystem.calls.filter((call) => /^(truncate|sync|syncDirectory|write) (?!\.mmmq\.lock)/.test(call));
     expect(steps).toEqual([
-      `syncDirectory ${rootDir.slice(rootDir.lastIndexOf('/') + 1)}`,
+      `syncDirectory ${basename(dirname(rootDir))}`,
+      `syncDirectory ${basename(rootDir)}`,
       `truncate ${LAST}.idx`,
       `sync ${LAST}.idx`,
       `truncate ${LAST}.mmm`,
