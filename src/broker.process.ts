@@ -58,14 +58,17 @@ function urlOf(server: Server): string {
 }
 
 function stopOnSignals(app: INestApplication<Server>): void {
-  let stoppingSince: number | undefined;
+  let isStopping = false;
+  let mayHurry = false;
   const stop = (signal: NodeJS.Signals): void => {
-    if (stoppingSince !== undefined) {
+    if (isStopping) {
       // Whoever asks a second time does not want to wait; one Ctrl-C may come twice, from the terminal and from a parent that passes it on.
-      if (performance.now() - stoppingSince > REPEATED_SIGNAL_MS) process.exit(1);
+      if (mayHurry) end(new Error(`stopped at once on a second ${signal}; what was acknowledged is on the disk`));
       return;
     }
-    stoppingSince = performance.now();
+    isStopping = true;
+    // Counted from when the loop is free again: a signal that waited behind the first one's work came with it.
+    setTimeout(() => setImmediate(() => (mayHurry = true)), REPEATED_SIGNAL_MS).unref();
     console.log(`mmmq stops on ${signal}`);
     setTimeout(() => end(new Error(`not stopped within ${STOP_DEADLINE_MS} ms`)), STOP_DEADLINE_MS).unref();
     drainConnections(app.getHttpServer());

@@ -37,7 +37,7 @@ export interface FileEngineParts {
 const TOPICS_AT_A_TIME = 8;
 /** Its directory, the one of its checkpoints, the two files of its first segment, and a checkpoint. */
 const FILES_PER_NEW_TOPIC = 5;
-/** So many appends, and as many reads and commits, use the disk at a time; each has two files open at most. */
+/** So many appends, reads, and checkpoints each use the disk at a time; one has two files open at most. */
 const TURNS_AT_A_TIME = 64;
 
 interface FoundTopic {
@@ -68,7 +68,8 @@ export class FileEngine implements Engine {
       logger,
       clock: parts.clock ?? systemClock,
       appendTurns: new Turns(TURNS_AT_A_TIME),
-      otherTurns: new Turns(TURNS_AT_A_TIME),
+      readTurns: new Turns(TURNS_AT_A_TIME),
+      checkpointTurns: new Turns(TURNS_AT_A_TIME),
       segmentMaxBytes: options.segmentMaxBytes,
     };
   }

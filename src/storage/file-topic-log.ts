@@ -43,9 +43,10 @@ export interface FileTopicLogParts {
   readonly clock: Clock;
   readonly logger: LoggerService;
   readonly segmentMaxBytes: number;
-  /** Appends of all topics share one, everything else another, so that a thousand checkpoints do not keep a publish waiting. */
+  /** Appends, reads and checkpoints of all topics each share one, so that a thousand checkpoints keep no publish waiting, nor its look for an id. */
   readonly appendTurns: Turns;
-  readonly otherTurns: Turns;
+  readonly readTurns: Turns;
+  readonly checkpointTurns: Turns;
 }
 
 /** A topic's log in files: its segment chain, its checkpoints, and what becomes of it after an error of the disk. */
@@ -105,11 +106,11 @@ export class FileTopicLog implements TopicLog {
   }
 
   read(offset: number, limits: ReadLimits): Promise<readonly LogEntry[]> {
-    return this.inTurn(() => this.chain.read(offset, limits));
+    return this.inTurn(this.parts.readTurns, () => this.chain.read(offset, limits));
   }
 
   tailOffset(maxCount: number, maxBytes: number): Promise<number> {
-    return this.inTurn(() => this.chain.tailOffset(maxCount, maxBytes));
+    return this.inTurn(this.parts.readTurns, () => this.chain.tailOffset(maxCount, maxBytes));
   }
 
   onArrival(listener: () => void): () => void {
@@ -118,11 +119,11 @@ export class FileTopicLog implements TopicLog {
   }
 
   committed(dispatcher: string): Promise<number> {
-    return this.inTurn(() => this.readCheckpoint(dispatcher));
+    return this.inTurn(this.parts.checkpointTurns, () => this.readCheckpoint(dispatcher));
   }
 
   commit(dispatcher: string, nextOffset: number): Promise<void> {
-    return this.inTurn(() => this.parts.checkpoints.write(this.checkpointPath(dispatcher), nextOffset));
+    return this.inTurn(this.parts.checkpointTurns, () => this.parts.checkpoints.write(this.checkpointPath(dispatcher), nextOffset));
   }
 
   /** Takes nothing any more, and ends re-opening. */
@@ -147,8 +148,8 @@ export class FileTopicLog implements TopicLog {
     return 0;
   }
 
-  private inTurn<T>(work: () => Promise<T>): Promise<T> {
-    return this.parts.otherTurns.take(async () => {
+  private inTurn<T>(turns: Turns, work: () => Promise<T>): Promise<T> {
+    return turns.take(async () => {
       this.assertOpen();
       return work();
     });
