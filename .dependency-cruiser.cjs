@@ -3,17 +3,20 @@ const { join } = require('node:path');
 
 /*
  * The house has floors, and imports go down only: core <- message <- settings, storage <- topic-queue <- dispatcher <- broker <- operations
- * <- the application. A part that knows only what stands below it can be understood, tested and replaced alone: the engine port in core
- * is what lets another log take the place of the files, and that holds only as long as nothing above storage knows files.
- * A folder is entered through its index.ts, so that what is behind it can change.
+ * <- the offline tools, the application. A part that knows only what stands below it can be understood, tested and replaced alone: the
+ * engine port in core is what lets another log take the place of the files, and that holds only as long as nothing above storage knows
+ * files. A folder is entered through its index.ts, so that what is behind it can change.
  */
-const FLOORS = ['core', 'message', 'settings', 'storage', 'topic-queue', 'dispatcher', 'broker', 'operations'];
+const FLOORS = ['core', 'message', 'settings', 'storage', 'topic-queue', 'dispatcher', 'broker', 'operations', 'cli'];
 
 /** Two parts of one floor that know nothing of each other. */
 const STRANGERS = [['message', 'storage']];
 
-/** Where the parts are put together: the one place above storage that says which engine it is. */
-const ASSEMBLY = ['^src/broker/broker\\.module\\.ts$', '^src/[^/]+\\.ts$'];
+/**
+ * Where the parts are put together: the one place above storage that says which engine it is. And the offline tools, which look at the files
+ * themselves.
+ */
+const ASSEMBLY = ['^src/broker/broker\\.module\\.ts$', '^src/[^/]+\\.ts$', '^src/cli/'];
 
 const upwards = FLOORS.flatMap((floor, index) => {
   const above = FLOORS.slice(index + 1);
@@ -56,6 +59,13 @@ module.exports = {
       from: { path: '^src/', pathNot: [`^${folder}/`] },
       to: { path: `^${folder}/`, pathNot: [`^${folder}/index\\.ts$`] },
     })),
+    {
+      name: 'the-offline-tools-know-only-the-files',
+      comment: 'they work where no broker runs',
+      severity: 'error',
+      from: { path: '^src/cli/' },
+      to: { path: '^src/', pathNot: ['^src/(cli|core|message|storage)/'] },
+    },
     {
       name: 'core-is-plain-typescript',
       comment: 'it needs Node and nothing else, least of all a framework',

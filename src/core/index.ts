@@ -8,5 +8,6 @@ export type { AppendOutcome, Engine, EngineProblem, LogEntry, ReadLimits, TopicL
 export { Host, WebProtocol } from './host.js';
 export { ErrorCode, InvalidValueError, MmmqError } from './mmmq.error.js';
 export { DEAD_LETTER_PREFIX, deadLetterTopic, isDeadLetterTopic, isReservedName, topicProblem } from './topic.js';
+export { shellWord } from './shell-word.js';
 export { Turns } from './turns.js';
 export { TopicPattern } from './topic-pattern.js';

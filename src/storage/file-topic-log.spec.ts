@@ -6,6 +6,7 @@ import { fileEngine, readTexts } from '../../test/support/file-engine.js';
 import { ManualClock } from '../../test/support/manual-clock.js';
 import { snapshot, temporaryDirectories } from '../../test/support/temporary-directory.js';
 import { until } from '../../test/support/until.js';
+import { encodeEntries } from './segment/index.js';
 
 const newDirectory = temporaryDirectories();
 
@@ -290,6 +291,7 @@ describe('reading', () => {
   const MMM = '0000000000000000000.mmm';
   const IDX = '0000000000000000000.idx';
   // Each entry takes 16 bytes: 0, 16, 32, 48, 64.
+  const SHORTER = encodeEntries([Buffer.from('shorter')], 0).bytes;
   const FIVE = ['message0', 'message1', 'message2', 'message3', 'message4'];
 
   it.each([
@@ -306,6 +308,9 @@ describe('reading', () => {
     ['the position of another message that is sound', IDX, 8, int64(48), 1],
     ['the position of an earlier message, in the last record', IDX, 32, int64(0), 4],
     ['a first position that is another message', IDX, 0, int64(16), 0],
+    ['the bytes of another message that is sound, and shorter', MMM, 16, SHORTER, 1],
+    ['the bytes of another message that is sound, and shorter, at the beginning', MMM, 0, SHORTER, 0],
+    ['the bytes of another message that is sound, and shorter, at the end', MMM, 64, SHORTER, 4],
   ] as const)('skips the one message with %s and no neighbour', async (_name, file, position, bytes, damaged) => {
     const { engine, topic } = await topicOf(FIVE, (dir) => overwrite(join(dir, file), position, bytes));
     const expected = FIVE.map((message, offset) => (offset === damaged ? undefined : message));

@@ -1,5 +1,29 @@
-export { CheckpointStore } from './checkpoint/index.js';
+export { CHECKPOINTS_DIRECTORY, CheckpointStore, checkpointFileName, parseCheckpointFileName } from './checkpoint/index.js';
 export { FileEngine } from './file-engine.js';
-export { OpenFiles } from './file-system/index.js';
-export { OffsetIndexStore, SegmentStore } from './segment/index.js';
+export {
+  DataDirectoryLock,
+  DataDirectoryLockedError,
+  FileError,
+  NodeFileSystem,
+  OpenFiles,
+  OpenMode,
+  ReadOnlyFileSystem,
+  readFully,
+  writeFully,
+  type File,
+  type FileSystem,
+} from './file-system/index.js';
+export { CorruptLogError, SegmentInspection, TopicInspection, type Repair } from './recovery/index.js';
+export {
+  entryBytesAt,
+  INDEX_RECORD_BYTES,
+  offsetIndexFileName,
+  OffsetIndexStore,
+  parseSegmentName,
+  payloadAt,
+  segmentFileName,
+  SegmentStore,
+  type SegmentExtent,
+  type SegmentStores,
+} from './segment/index.js';
 export { FILE_SYSTEM, StorageModule } from './storage.module.js';

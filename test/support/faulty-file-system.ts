@@ -1,7 +1,7 @@
 import type { DirectoryEntry, File, FileSystem, OpenMode, Room } from '../../src/storage/file-system/index.js';
 import { FileError, NodeFileSystem } from '../../src/storage/file-system/index.js';
 
-export type Operation = 'open' | 'write' | 'sync' | 'truncate' | 'read' | 'makeDirectory' | 'syncDirectory' | 'room';
+export type Operation = 'open' | 'write' | 'sync' | 'truncate' | 'read' | 'makeDirectory' | 'syncDirectory' | 'rename' | 'room';
 
 export interface Fault {
   readonly operation: Operation;
@@ -54,6 +54,11 @@ export class FaultyFileSystem implements FileSystem {
 
   remove(path: string): Promise<void> {
     return this.real.remove(path);
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    this.strike('rename', from);
+    await this.real.rename(from, to);
   }
 
   async room(path: string): Promise<Room> {

@@ -13,6 +13,8 @@ export interface NodeProcessOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Arguments to Node itself: `['--import', …]`. */
   readonly nodeArguments?: readonly string[];
+  /** A command that ends by becoming the command behind it, with the same process id: `['strace', '-D', …]`. */
+  readonly under?: readonly string[];
 }
 
 /** How a program ended: with a code of its own, or by a signal. */
@@ -33,12 +35,13 @@ export class NodeProcess {
   /** @throws {Error} when the program was not built */
   constructor(
     private readonly script: string,
-    { cwd, env, nodeArguments = [] }: NodeProcessOptions,
+    { cwd, env, nodeArguments = [], under = [] }: NodeProcessOptions,
   ) {
     if (!existsSync(script)) {
       throw new Error(`${script} is missing: run "npm test", or first "npm run build && npx tsc -p examples/tsconfig.json"`);
     }
-    this.child = spawn(process.execPath, [...nodeArguments, script], {
+    const [command, ...commandArguments] = [...under, process.execPath, ...nodeArguments, script];
+    this.child = spawn(command ?? process.execPath, commandArguments, {
       cwd,
       env: { PATH: process.env['PATH'] ?? '', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],

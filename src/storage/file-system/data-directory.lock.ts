@@ -11,7 +11,11 @@ const MAX_OWNER_BYTES = 64;
 
 /** The data directory belongs to another process. */
 export class DataDirectoryLockedError extends MmmqError {
-  constructor(rootDir: string, owner: string) {
+  constructor(
+    readonly rootDir: string,
+    /** The process that has it, or nothing where it did not say. */
+    readonly owner: string,
+  ) {
     super(
       ErrorCode.LOCKED,
       owner === String(process.pid)

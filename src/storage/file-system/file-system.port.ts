@@ -14,6 +14,8 @@ export interface FileSystem {
   /** Makes the names in a directory durable: a new file or directory is on the disk only after this. */
   syncDirectory(path: string): Promise<void>;
   remove(path: string): Promise<void>;
+  /** Puts a file under another name of the same directory, in place of what stands there; a crash leaves the one or the other. */
+  rename(from: string, to: string): Promise<void>;
   /** What the file system of this path still has for an ordinary user. */
   room(path: string): Promise<Room>;
 }
@@ -21,6 +23,8 @@ export interface FileSystem {
 export const OpenMode = {
   /** An existing file, for reading and writing. Never truncates, never creates. */
   EXISTING: 'existing',
+  /** An existing file, for reading only. */
+  READING: 'reading',
   /** A new file; one that exists is an error (EEXIST). */
   NEW: 'new',
   /** An existing file as it is, or a new one. */

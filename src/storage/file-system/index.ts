@@ -1,7 +1,8 @@
-export { DataDirectoryLock } from './data-directory.lock.js';
+export { DataDirectoryLock, DataDirectoryLockedError } from './data-directory.lock.js';
 export { FileError } from './file.error.js';
 export { OpenMode, type DirectoryEntry, type File, type FileSystem, type Room } from './file-system.port.js';
 export { FileStore } from './file-store.js';
 export { NodeFileSystem } from './node-file-system.js';
 export { OpenFiles } from './open-files.js';
+export { ReadOnlyFileSystem } from './read-only.file-system.js';
 export { readFully, writeFully } from './positional-io.js';

@@ -5,6 +5,7 @@ import { OpenMode, type DirectoryEntry, type File, type FileSystem, type Room } 
 
 const OPEN_FLAGS: Readonly<Record<OpenMode, number>> = {
   [OpenMode.EXISTING]: fs.constants.O_RDWR | fs.constants.O_NOFOLLOW,
+  [OpenMode.READING]: fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW,
   [OpenMode.NEW]: fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL | fs.constants.O_NOFOLLOW,
   [OpenMode.EXISTING_OR_NEW]: fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_NOFOLLOW,
 };
@@ -49,6 +50,10 @@ export class NodeFileSystem implements FileSystem {
 
   remove(path: string): Promise<void> {
     return call('remove', path, (done) => fs.unlink(path, done));
+  }
+
+  rename(from: string, to: string): Promise<void> {
+    return call('rename', from, (done) => fs.rename(from, to, done));
   }
 
   async room(path: string): Promise<Room> {

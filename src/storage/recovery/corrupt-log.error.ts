@@ -1,4 +1,4 @@
-import { ErrorCode, MmmqError } from '../../core/index.js';
+import { ErrorCode, MmmqError, shellWord } from '../../core/index.js';
 
 /** A topic's files say what an interrupted append cannot have left behind. */
 export class CorruptLogError extends MmmqError {
@@ -22,11 +22,15 @@ export class StartRefusedError extends MmmqError {
     rootDir: string,
     readonly findings: readonly MmmqError[],
   ) {
+    const isCorrupt = findings.some((finding) => finding.code === ErrorCode.CORRUPT);
     super(
       findings.every((finding) => finding.code === ErrorCode.CORRUPT) ? ErrorCode.CORRUPT : ErrorCode.IO,
       [
         `the data directory ${rootDir} cannot be used; nothing in it was changed:`,
         ...findings.map((finding) => `  ${finding.message}`),
+        ...(isCorrupt
+          ? [`"npx mmmq repair ${shellWord(rootDir)}" says what of it can be mended, and changes nothing; with --write it does it`]
+          : []),
       ].join('\n'),
       { cause: findings[0] },
     );

@@ -47,6 +47,31 @@ function int64(...values: number[]): Buffer {
   return bytes;
 }
 
+const MANY = Array.from({ length: 200 }, (_, index) => `message-${String(index).padStart(3, '0')}`);
+const MANY_ENTRY = 8 + 11;
+
+/** The topic with one segment of 200 messages that came in one pass, and what `damage` leaves of their index. */
+async function manyMessages(dir: string, damage: (index: Buffer) => Buffer): Promise<void> {
+  await rm(join(dir, TOPIC), { recursive: true });
+  const { engine } = fileEngine(dir);
+  await engine.open();
+  await (await engine.create(TOPIC)).append(MANY.map((message) => Buffer.from(message)));
+  await engine.close();
+  await writeFile(join(dir, idx(OLDER)), damage(await readFile(join(dir, idx(OLDER)))));
+}
+
+/** What of the index of a pass of 200 messages came to the disk, and how many of its messages are there after the start. */
+const PARTS: readonly { readonly part: string; readonly damage: (index: Buffer) => Buffer; readonly count: number }[] = [
+  { part: 'all but its first sector', damage: (index) => index.fill(0, 0, 512), count: 200 },
+  { part: 'all but its second sector', damage: (index) => index.fill(0, 512, 1024), count: 200 },
+  { part: 'only its third sector', damage: (index) => index.fill(0, 0, 1024).fill(0, 1536), count: 192 },
+  { part: 'all but the end of its second sector', damage: (index) => index.fill(0, 800, 1024), count: 200 },
+  { part: 'all but the end of its second sector, torn within a record', damage: (index) => index.fill(0, 807, 1024), count: 200 },
+  { part: 'its beginning, to within a record', damage: (index) => index.fill(0, 1015), count: 126 },
+  { part: 'its beginning, to the end of a sector', damage: (index) => index.subarray(0, 1024), count: 128 },
+  { part: 'all but its first sector, to within a record', damage: (index) => index.fill(0, 0, 512).fill(0, 1599), count: 199 },
+];
+
 interface Row {
   readonly found: string;
   readonly make: (dir: string) => Promise<void>;
@@ -253,6 +278,19 @@ const REFUSALS: readonly (Row & { readonly says: RegExp })[] = [
     says: /0000\.idx, byte 8: position 0 is not/,
   },
   {
+    found: 'zeros as positions that end where no sector does, with good ones after them',
+    make: (dir) => manyMessages(dir, (index) => index.fill(0, 800, 1016)),
+    says: /0000\.idx, byte 800: position 0 is not/,
+  },
+  {
+    found: 'a sector of zeros in an index, and a message under it that is damaged',
+    make: async (dir) => {
+      await manyMessages(dir, (index) => index.fill(0, 512, 1024));
+      await overwrite(join(dir, mmm(OLDER)), 70 * MANY_ENTRY + 12, Buffer.from('#'));
+    },
+    says: /0000\.idx, byte 512: position 0 is not/,
+  },
+  {
     found: 'a last position that points at an earlier message',
     make: async (dir) => {
       await rm(join(dir, mmm(LAST)));
@@ -393,6 +431,25 @@ describe('the recovery at the start', () => {
     expect(topic && (await readTexts(topic))).toEqual(messages);
     await engine.close();
   });
+
+  it.each(PARTS)(
+    'has every message whose position can be known when of the index of a pass came to the disk $part',
+    async ({ damage, count }) => {
+      const rootDir = await newDirectory();
+      await mkdir(join(rootDir, TOPIC));
+      await manyMessages(rootDir, damage);
+      for (const run of [1, 2]) {
+        const { engine, log } = fileEngine(rootDir);
+        const [topic] = await engine.open();
+        expect(topic && (await readTexts(topic))).toEqual(MANY.slice(0, count));
+        if (run === 2) expect(log.filter((line) => line.startsWith('warn'))).toEqual([]);
+        await engine.close();
+      }
+      expect((await readFile(join(rootDir, idx(OLDER)))).equals(int64(...MANY.slice(0, count).map((_, index) => index * MANY_ENTRY)))).toBe(
+        true,
+      );
+    },
+  );
 
   it.each(REFUSALS)('refuses $found, names file and position, and changes nothing', async ({ make, says }) => {
     const rootDir = await dataDirectory();

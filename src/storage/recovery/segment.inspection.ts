@@ -20,6 +20,9 @@ const MAX_RECORDS_PER_PASS = Math.ceil(PASS_MAX_BYTES / (ENTRY_HEADER_BYTES + 1)
 /** So many records of an index are read at a time: 64 KiB. */
 const RECORDS_PER_READ = 8192;
 
+/** What a disk writes as a whole, in records: a stretch of them that did not come to the disk ends where a sector does. */
+const RECORDS_PER_SECTOR = 512 / INDEX_RECORD_BYTES;
+
 /**
  * Decides what a segment's files mean. It reads sizes, the end of the offset index and, of the last segment, the entries of its last pass:
  * the cost does not grow with the number of messages.
@@ -27,12 +30,15 @@ const RECORDS_PER_READ = 8192;
  * An append writes entries, syncs, writes positions, syncs. A crash therefore leaves, in the last segment and beyond its good part only:
  *
  *   1. entries, or zeros where the size came to the disk before the data, that have no position yet: at most one pass;
- *   2. a half record at the end of the index, or zeros where positions should be;
+ *   2. a half record at the end of the index, or zeros where positions should be, also in front of records that are good: the sectors of a
+ *      file come to the disk in any order, and the last of what came may end within a record;
  *   3. in a segment's first append, a size without data in both files: position 0, which is eight zeros, over nothing but zeros.
  *
  * Everything else is corruption, and in an older segment all of it.
  */
 export class SegmentInspection {
+  /** Positions that are missing in the index and that the segment proves, by record. */
+  private readonly proven = new Map<number, number>();
   private readonly headers = new HeaderReader((position, length) => this.bytes(position, length));
 
   constructor(
@@ -61,7 +67,7 @@ export class SegmentInspection {
   /** The segment that appends go to. */
   async inspectLast(): Promise<SegmentFindings> {
     const { segmentSize, indexSize } = await this.sizes();
-    const count = await this.countWithoutZeroTail(Math.floor(indexSize / INDEX_RECORD_BYTES));
+    const count = await this.countWithoutHoles(await this.countWithoutZeroTail(Math.floor(indexSize / INDEX_RECORD_BYTES)), segmentSize);
     if (count === 0) return this.withCuts({ count: 0, endPosition: 0 }, indexSize, segmentSize);
 
     await this.requireFirstPositionZero();
@@ -89,6 +95,16 @@ export class SegmentInspection {
       );
     }
     const repairs: Repair[] = [];
+    // Before any cut: what a filled position names must never be gone already.
+    for (const { first, positions } of this.provenRuns()) {
+      repairs.push({
+        kind: 'fill',
+        path: this.paths.offsetIndex,
+        first,
+        positions,
+        reason: `${positions.length} positions from byte ${first * INDEX_RECORD_BYTES} on did not come to the disk, and the segment file has them`,
+      });
+    }
     const indexEnd = extent.count * INDEX_RECORD_BYTES;
     if (indexSize > indexEnd) {
       repairs.push({
@@ -123,6 +139,73 @@ export class SegmentInspection {
       count = first;
     }
     return count;
+  }
+
+  /**
+   * Finds the positions that did not come to the disk although later ones did. The segment was synced before the index was written, so it has
+   * their entries: where walking it, entry by entry, arrives at every later record, the missing ones are known. Where it does not, nothing is
+   * decided here, and the checks that follow refuse.
+   * @returns how many records count: without those at the end that came to the disk in part
+   */
+  private async countWithoutHoles(count: number, segmentSize: number): Promise<number> {
+    const doubtful = await this.firstDoubtfulRecord(count, segmentSize);
+    if (doubtful === undefined) return count;
+    // What came to the disk may have ended within the record in front of the zeros.
+    const first = Math.max(1, doubtful - 1);
+    const [before] = await this.positions(first - 1, 1);
+    const proven: [record: number, position: number][] = [];
+    let position = before ?? Number.NaN;
+    let holeBegin: number | undefined;
+    for (let start = first; start < count; start += RECORDS_PER_READ) {
+      const found = await this.positions(start, Math.min(RECORDS_PER_READ, count - start));
+      for (const [index, record] of found.entries()) {
+        const next = await this.endOfIntact(position);
+        if (next === undefined || !isPartOf(record, next)) return count;
+        position = next;
+        if (record !== next) {
+          holeBegin ??= start + index;
+          proven.push([start + index, next]);
+        } else if (holeBegin !== undefined) {
+          if ((start + index) % RECORDS_PER_SECTOR !== 0) return count;
+          holeBegin = undefined;
+        }
+      }
+    }
+    const end = holeBegin ?? count;
+    for (const [record, provenPosition] of proven) if (record < end) this.proven.set(record, provenPosition);
+    return end;
+  }
+
+  private provenRuns(): { first: number; positions: number[] }[] {
+    const runs: { first: number; positions: number[] }[] = [];
+    for (const [record, position] of this.proven) {
+      const run = runs.at(-1);
+      if (run !== undefined && run.first + run.positions.length === record) run.positions.push(position);
+      else runs.push({ first: record, positions: [position] });
+    }
+    return runs;
+  }
+
+  /** The first record of the last pass that is zeros, or the last one when its last byte is. Position 0 of a segment is no doubtful one. */
+  private async firstDoubtfulRecord(count: number, segmentSize: number): Promise<number | undefined> {
+    let first: number | undefined;
+    for (let end = count; end > 1 && count - end <= 2 * MAX_RECORDS_PER_PASS; end -= RECORDS_PER_READ) {
+      const start = Math.max(1, end - RECORDS_PER_READ);
+      const positions = await this.positions(start, end - start);
+      for (const [index, position] of [...positions.entries()].toReversed()) {
+        if (position === 0 || (start + index === count - 1 && position % 256 === 0)) first = start + index;
+        // The last pass, and one more whose bytes may follow it.
+        else if (segmentSize - position > 2 * PASS_MAX_BYTES) return first;
+      }
+    }
+    return first;
+  }
+
+  /** @returns where the entry at `position` ends, or undefined when there is no whole one */
+  private async endOfIntact(position: number): Promise<number | undefined> {
+    const header = Number.isNaN(position) ? undefined : await this.headers.at(position);
+    const bytes = header === undefined ? undefined : entryBytesAt(header, 0);
+    return bytes !== undefined && (await this.isIntact(position, position + bytes)) ? position + bytes : undefined;
   }
 
   private async requireFirstPositionZero(): Promise<void> {
@@ -233,8 +316,9 @@ export class SegmentInspection {
     };
   }
 
-  private positions(first: number, count: number): Promise<number[]> {
-    return this.stores.offsetIndexes.read(this.paths.offsetIndex, first, count);
+  private async positions(first: number, count: number): Promise<number[]> {
+    const positions = await this.stores.offsetIndexes.read(this.paths.offsetIndex, first, count);
+    return this.proven.size === 0 ? positions : positions.map((position, index) => this.proven.get(first + index) ?? position);
   }
 
   private bytes(position: number, length: number): Promise<Buffer> {
@@ -248,6 +332,12 @@ export class SegmentInspection {
   private indexCorrupt(position: number, reason: string): CorruptLogError {
     return new CorruptLogError(this.paths.offsetIndex, position, reason);
   }
+}
+
+/** Whether the record is the position, or what is left of its eight bytes when the last of them are zeros. */
+function isPartOf(record: number, position: number): boolean {
+  for (let lost = 1; lost <= position; lost *= 256) if (record === position - (position % lost)) return true;
+  return record === 0;
 }
 
 const HEADER_CHUNK_BYTES = 64 * 1024;

@@ -13,6 +13,14 @@ export interface TopicFindings {
 }
 
 export type Repair =
+  /** Write positions that are missing in an offset index, from the `first`-th record on. */
+  | {
+      readonly kind: 'fill';
+      readonly path: string;
+      readonly first: number;
+      readonly positions: readonly number[];
+      readonly reason: string;
+    }
   /** Cut a file to a size; what goes was never acknowledged. */
   | { readonly kind: 'cut'; readonly path: string; readonly size: number; readonly reason: string }
   /** Make the empty twin of an empty file. */

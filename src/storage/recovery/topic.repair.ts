@@ -16,6 +16,12 @@ export class TopicRepair {
 
   async apply(repair: Repair): Promise<void> {
     switch (repair.kind) {
+      case 'fill':
+        await this.stores.offsetIndexes.keepOpen(repair.path, async () => {
+          await this.stores.offsetIndexes.write(repair.path, repair.positions, repair.first);
+          await this.stores.offsetIndexes.sync(repair.path);
+        });
+        return;
       case 'cut':
         await this.stores.segments.keepOpen(repair.path, async () => {
           await this.stores.segments.truncate(repair.path, repair.size);

@@ -3,6 +3,9 @@ import { FileStore, readFully, writeFully } from '../file-system/index.js';
 /** One big-endian int64 for each message: where its entry begins in the segment file. */
 export const INDEX_RECORD_BYTES = 8;
 
+/** The upper half of the largest position that a number holds exactly. */
+const MAX_HIGH_HALF = 2 ** 21 - 1;
+
 /**
  * The `.idx` files. The offset index is the single source of truth: a message whose position is not in it does not exist, whatever the
  * segment file holds.
@@ -27,7 +30,8 @@ export class OffsetIndexStore extends FileStore {
   }
 }
 
+/** By halves: a big integer for each of millions of records would cost more than reading them. */
 function positionAt(records: Buffer, at: number): number {
-  const position = records.readBigInt64BE(at);
-  return position >= 0n && position <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(position) : Number.NaN;
+  const high = records.readInt32BE(at);
+  return high >= 0 && high <= MAX_HIGH_HALF ? high * 2 ** 32 + records.readUInt32BE(at + 4) : Number.NaN;
 }

@@ -136,15 +136,24 @@ export class Segment {
     if (found.bytes === 0) return corrupt(offset, 'its length cannot be right');
     const payload = payloadAt(found.chunk, found.at, found.bytes);
     if (payload === undefined) return corrupt(offset, 'its checksum does not fit');
-    // A damaged record may point at another message that is sound in itself. One whole neighbour on either side proves the position.
-    const proven = found.position + found.bytes === found.end || (await this.endOfPrevious(offset)) === found.position;
-    return proven ? { offset, payload } : corrupt(offset, 'its position in the offset index is not where a message begins');
+    // A damaged record may point at another message, and damaged bytes may be another message, that is sound in itself. It is this one when it
+    // ends where the next one begins; or, where the next record is the damaged one, when it fills the place between its neighbours.
+    const end = found.position + found.bytes;
+    const proven = end === found.end || ((await this.endOfPrevious(offset)) === found.position && (await this.isNextAt(offset, end)));
+    return proven ? { offset, payload } : corrupt(offset, 'it does not fit between the messages before and behind it');
   }
 
   private async endOfPrevious(offset: number): Promise<number> {
     const relativeOffset = offset - this.baseOffset;
-    if (relativeOffset === 0) return 0;
-    const position = await this.positionOf(relativeOffset - 1);
+    return relativeOffset === 0 ? 0 : this.endOfEntry(await this.positionOf(relativeOffset - 1));
+  }
+
+  /** Whether the message behind `offset` stands at `position`, whatever its own record says: it ends where the one behind it begins. */
+  private async isNextAt(offset: number, position: number): Promise<boolean> {
+    return (await this.endOfEntry(position)) === (await this.positionOf(offset - this.baseOffset + 2));
+  }
+
+  private async endOfEntry(position: number): Promise<number> {
     if (!(position + ENTRY_HEADER_BYTES <= this.endPosition)) return Number.NaN;
     const header = await this.readChunk(position, ENTRY_HEADER_BYTES);
     const bytes = header.length === ENTRY_HEADER_BYTES ? entryBytesAt(header, 0) : undefined;

@@ -1,0 +1,227 @@
+import { join } from 'node:path';
+import { shellWord } from '../core/index.js';
+import { CorruptLogError, INDEX_RECORD_BYTES, TopicInspection } from '../storage/index.js';
+import type { DataDirectory } from './data-directory.js';
+import { PositionReader } from './position-reader.js';
+import { judgeSegment } from './segment-judgement.js';
+import { findSoundEntry, SegmentWalk } from './segment-walk.js';
+import { SegmentWindow } from './segment-window.js';
+import { findTopicFiles, type SegmentPair, type TopicFiles } from './topic-files.js';
+
+/** One change to one file. */
+export type RepairStep =
+  /** Write the offset index anew from its segment. */
+  | {
+      readonly kind: 'rebuild-index';
+      readonly path: string;
+      readonly pair: SegmentPair;
+      readonly expectedCount: number | undefined;
+      readonly reason: string;
+    }
+  | { readonly kind: 'cut'; readonly path: string; readonly size: number; readonly reason: string }
+  /** Make an empty file. */
+  | { readonly kind: 'make'; readonly path: string; readonly reason: string }
+  | { readonly kind: 'set-checkpoint'; readonly path: string; readonly offset: number; readonly reason: string };
+
+/** What no tool can mend without losing what is there, and what the operator can do about it. */
+export interface Remaining {
+  readonly reason: string;
+  readonly remedy: string;
+}
+
+export interface TopicPlan {
+  readonly topic: string;
+  /** In the order in which they must be done. None where something remains: a topic is mended as a whole, or left as it is. */
+  readonly steps: readonly RepairStep[];
+  /** Acknowledged messages whose bytes are not there any more, whatever is done. */
+  readonly losses: readonly string[];
+  readonly remaining: readonly Remaining[];
+}
+
+interface PairPlan {
+  readonly steps: readonly RepairStep[];
+  readonly loss?: string;
+  readonly remaining?: Remaining;
+  /** How many messages the segment has once the steps are done. */
+  readonly count: number;
+}
+
+/** What is to be done so that a start succeeds on the topic. It reads, and changes nothing. */
+export async function planRepair(directory: DataDirectory, topic: string): Promise<TopicPlan> {
+  const files = await findTopicFiles(directory.fileSystem, directory.rootDir, topic);
+  return new TopicPlanner(directory, files).plan();
+}
+
+class TopicPlanner {
+  constructor(
+    private readonly directory: DataDirectory,
+    private readonly files: TopicFiles,
+  ) {}
+
+  async plan(): Promise<TopicPlan> {
+    const { topic, pairs, misfits } = this.files;
+    const remaining: Remaining[] = misfits.map(({ file, reason }) => ({
+      reason: `${file}: ${reason}`,
+      remedy: `look at what it is, and move it away: mv ${shellWord(file)} ${this.awayFrom(file)}`,
+    }));
+    const steps: RepairStep[] = [];
+    const losses: string[] = [];
+    let end = 0;
+    // What is in the place of a file that is missing comes first.
+    for (const [index, pair] of misfits.length > 0 ? [] : pairs.entries()) {
+      if (pair.baseOffset !== end) {
+        remaining.push(this.gap(end, pair.baseOffset));
+        end = pair.baseOffset;
+      }
+      const next = pairs[index + 1];
+      const plan = await this.planPair(pair, next === undefined ? undefined : next.baseOffset - pair.baseOffset);
+      steps.push(...plan.steps);
+      if (plan.loss !== undefined) losses.push(plan.loss);
+      if (plan.remaining !== undefined) remaining.push(plan.remaining);
+      end = plan.remaining !== undefined && next !== undefined ? next.baseOffset : pair.baseOffset + plan.count;
+    }
+    if (remaining.length > 0) return { topic, steps: [], losses, remaining };
+    steps.push(...(await this.planCheckpoints(end)));
+    // Whatever is not understood here is not called well.
+    const refusal = steps.length === 0 ? await this.refusalOfStart() : undefined;
+    return { topic, steps, losses, remaining: refusal === undefined ? [] : [this.noRemedy(refusal.message)] };
+  }
+
+  private async planPair(pair: SegmentPair, expectedCount: number | undefined): Promise<PairPlan> {
+    const { stores } = this.directory;
+    const judgement = pair.hasSegment && pair.hasOffsetIndex ? await judgeSegment(stores, pair, expectedCount === undefined) : undefined;
+    if (judgement !== undefined && judgement.refusal === undefined && judgement.repairs.length === 0) {
+      const { count } = judgement.extent;
+      if (expectedCount === undefined || count === expectedCount) return { steps: [], count };
+    }
+
+    const size = pair.hasSegment ? await stores.segments.size(pair.segment) : 0;
+    const positions = pair.hasOffsetIndex
+      ? await PositionReader.of(stores, pair.offsetIndex)
+      : PositionReader.empty(stores, pair.offsetIndex);
+    const window = new SegmentWindow(stores, pair.segment, size);
+    const walk = new SegmentWalk(window, positions, expectedCount);
+    let isPrefix = true;
+    let brokenFrom: number | undefined;
+    for await (const { record, position, isDamaged } of walk.entries()) {
+      if ((await positions.at(record)) !== position) isPrefix = false;
+      if (isDamaged && (await window.endByLength(position)) === undefined) brokenFrom = position;
+    }
+
+    const problem = await this.problemOfWalk(pair, walk, window, expectedCount);
+    if (problem !== undefined) return { steps: [], count: walk.count, remaining: problem };
+
+    const steps: RepairStep[] = [];
+    const indexSize = pair.hasOffsetIndex ? await stores.offsetIndexes.size(pair.offsetIndex) : 0;
+    const newIndexSize = walk.count * INDEX_RECORD_BYTES;
+    const path = pair.offsetIndex;
+    // The index before the segment: it must never name what the segment does not have.
+    if (!isPrefix || indexSize < newIndexSize) {
+      const reason = `it is written anew from the segment file, with the positions of ${messages(walk.count)}`;
+      steps.push({ kind: 'rebuild-index', path, pair, expectedCount, reason });
+    } else if (indexSize > newIndexSize) {
+      steps.push({
+        kind: 'cut',
+        path,
+        size: newIndexSize,
+        reason: `${indexSize - newIndexSize} bytes at the end are no positions of messages that are there`,
+      });
+    } else if (!pair.hasOffsetIndex) steps.push({ kind: 'make', path, reason: 'it is missing, and its segment file is empty' });
+    if (!pair.hasSegment) steps.push({ kind: 'make', path: pair.segment, reason: 'it is missing' });
+    if (size > walk.endPosition) {
+      const reason = `${size - walk.endPosition} bytes at the end are no whole message`;
+      steps.push({ kind: 'cut', path: pair.segment, size: walk.endPosition, reason });
+    }
+    if (steps.length === 0) {
+      const what = `${pair.segment}: messages in a row have lengths that cannot be right${brokenFrom === undefined ? '' : `, up to byte ${brokenFrom}`}`;
+      return { steps, count: walk.count, remaining: this.noRemedy(what) };
+    }
+    // What an append that was never acknowledged left is no loss.
+    const isRefused = judgement === undefined || judgement.refusal !== undefined;
+    const named = await positions.countWithoutZeroTail();
+    return { steps, count: walk.count, ...(isRefused && named > walk.count ? { loss: this.loss(pair, walk.count, named) } : {}) };
+  }
+
+  private async problemOfWalk(
+    pair: SegmentPair,
+    walk: SegmentWalk,
+    window: SegmentWindow,
+    expectedCount: number | undefined,
+  ): Promise<Remaining | undefined> {
+    const sound = await findSoundEntry(window, walk.endPosition);
+    if (sound !== undefined) {
+      const where = sound === 'unknown' ? 'there may be sound messages behind it' : `a sound message stands behind it, at byte ${sound}`;
+      return {
+        reason: `${pair.segment}, byte ${walk.endPosition}: a message is damaged, ${where}, and nothing says which offset it has`,
+        remedy:
+          `restore ${pair.offsetIndex} from a copy and run this again; or give up all from there on: ` +
+          `truncate -s ${walk.endPosition} ${shellWord(pair.segment)}, keep a copy, and run this again`,
+      };
+    }
+    if (expectedCount === undefined || walk.count === expectedCount) return undefined;
+    if (walk.count < expectedCount) return this.gap(pair.baseOffset + walk.count, pair.baseOffset + expectedCount);
+    return {
+      reason: `${pair.segment} has ${messages(walk.count)}, but the next segment begins after ${expectedCount}`,
+      remedy: `restore the files of this topic from a copy, or ${this.startWithout()}`,
+    };
+  }
+
+  /** Only the index can tell that a message was acknowledged whose bytes are gone. */
+  private loss(pair: SegmentPair, count: number, named: number): string {
+    const [first, last] = [pair.baseOffset + count, pair.baseOffset + named - 1];
+    return (
+      `${first === last ? `offset ${first}` : `offsets ${first} to ${last}`} of ${this.files.topic}: the offset index names ` +
+      `${messages(named - count)} whose bytes are not in the segment file. New messages will get these offsets again. ` +
+      `If there is a copy of ${pair.segment}, restore that instead`
+    );
+  }
+
+  private async planCheckpoints(end: number): Promise<RepairStep[]> {
+    const steps: RepairStep[] = [];
+    for (const { dispatcher, path } of this.files.checkpoints) {
+      const offset = await this.directory.checkpoints.read(path);
+      if (offset === undefined) {
+        const reason = `it does not hold an offset of 8 bytes: ${dispatcher} will receive the whole topic again`;
+        steps.push({ kind: 'set-checkpoint', path, offset: 0, reason });
+      } else if (offset > end) {
+        steps.push({ kind: 'set-checkpoint', path, offset: end, reason: `it says ${offset}, but the topic ends at ${end}` });
+      }
+    }
+    return steps;
+  }
+
+  private async refusalOfStart(): Promise<CorruptLogError | undefined> {
+    const { fileSystem, stores, checkpoints } = this.directory;
+    try {
+      await new TopicInspection(fileSystem, stores, checkpoints, this.files.dir).inspect();
+      return undefined;
+    } catch (error) {
+      if (error instanceof CorruptLogError) return error;
+      throw error;
+    }
+  }
+
+  private gap(from: number, to: number): Remaining {
+    return {
+      reason: `${from + 1 === to ? `the message at offset ${from} is` : `the messages at offsets ${from} to ${to - 1} are`} missing in ${this.files.dir}`,
+      remedy: `restore the segment and index files that have them from a copy and run this again, or ${this.startWithout()}`,
+    };
+  }
+
+  private noRemedy(reason: string): Remaining {
+    return { reason, remedy: `restore this topic's directory from a copy, or ${this.startWithout()}` };
+  }
+
+  private startWithout(): string {
+    return `start without the topic: mv ${shellWord(this.files.dir)} ${this.awayFrom(this.files.dir)}`;
+  }
+
+  private awayFrom(path: string): string {
+    const { rootDir } = this.directory;
+    return shellWord(`${rootDir}.${path.slice(join(rootDir, '/').length).replaceAll('/', '.')}`);
+  }
+}
+
+function messages(count: number): string {
+  return count === 1 ? '1 message' : `${count} messages`;
+}

@@ -1,0 +1,175 @@
+import { basename, dirname, join, relative } from 'node:path';
+import {
+  CheckpointStore,
+  FileError,
+  INDEX_RECORD_BYTES,
+  OffsetIndexStore,
+  OpenFiles,
+  OpenMode,
+  readFully,
+  SegmentStore,
+  writeFully,
+  type File,
+  type FileSystem,
+  type SegmentStores,
+} from '../storage/index.js';
+import { PositionReader } from './position-reader.js';
+import type { RepairStep, TopicPlan } from './repair-plan.js';
+import { SegmentWalk } from './segment-walk.js';
+import { SegmentWindow } from './segment-window.js';
+
+const COPY_CHUNK_BYTES = 1024 * 1024;
+const RECORDS_PER_WRITE = 8192;
+
+/** An index that is being written; what stands under the index's own name is whole at every moment. */
+export const REBUILT_SUFFIX = '.repair';
+
+/**
+ * Does what plans say. First everything that will be changed is copied aside, durably; only then the first byte is changed. Each step is
+ * durable before the next one begins, so a crash leaves a topic with some of its steps done, and running the repair again does the others:
+ *
+ *   copy aside       the data directory is as it was
+ *   rebuild-index    a new file beside the index is written and synced, then takes its name, then the directory is synced: the index is the
+ *                    old or the new one, and both name only what the segment still has
+ *   cut              an index is cut before its segment, so that it never names what is gone
+ *   make             the name is durable once the directory is synced
+ *   set-checkpoint   eight bytes in place: the old offset or the new
+ */
+export class RepairWork {
+  private readonly files: OpenFiles;
+  private readonly stores: SegmentStores;
+  private readonly checkpoints: CheckpointStore;
+
+  constructor(
+    private readonly fileSystem: FileSystem,
+    private readonly rootDir: string,
+    /** Where the copies go: a directory that is not there yet, outside of the data directory, in which it would be taken for a leftover. */
+    private readonly asideDir: string,
+  ) {
+    this.files = new OpenFiles(fileSystem);
+    this.stores = { segments: new SegmentStore(this.files), offsetIndexes: new OffsetIndexStore(this.files) };
+    this.checkpoints = new CheckpointStore(fileSystem, this.files);
+  }
+
+  /** @throws {FileError} what was done until then stays done; the repair can be run again */
+  async apply(plans: readonly TopicPlan[]): Promise<void> {
+    try {
+      await this.copyAside(plans.flatMap(({ steps }) => steps));
+      for (const { steps } of plans) for (const step of steps) await this.take(step);
+    } finally {
+      await this.files.closeAll();
+    }
+  }
+
+  private async copyAside(steps: readonly RepairStep[]): Promise<void> {
+    const made = new Set<string>();
+    await this.makeDirectory(this.asideDir, made);
+    for (const path of new Set(steps.map((step) => step.path))) {
+      const target = join(this.asideDir, relative(this.rootDir, path));
+      await this.makeDirectory(dirname(target), made);
+      await this.copy(path, target);
+    }
+    for (const dir of made) await this.fileSystem.syncDirectory(dir);
+    await this.fileSystem.syncDirectory(dirname(this.asideDir));
+  }
+
+  private async makeDirectory(dir: string, made: Set<string>): Promise<void> {
+    if (made.has(dir)) return;
+    if (dir !== this.asideDir) await this.makeDirectory(dirname(dir), made);
+    if (!(await this.fileSystem.makeDirectory(dir))) throw new FileError('make directory', dir, 'EEXIST');
+    made.add(dir);
+  }
+
+  /** Copies a file and syncs the copy. One that is not there has nothing to be kept. */
+  private async copy(path: string, target: string): Promise<void> {
+    const source = await this.openIfThere(path);
+    if (source === undefined) return;
+    try {
+      const copy = await this.fileSystem.open(target, OpenMode.NEW);
+      try {
+        const chunk = Buffer.allocUnsafe(COPY_CHUNK_BYTES);
+        for (let position = 0; ; position += chunk.length) {
+          const length = await readFully(source, chunk, position);
+          if (length > 0) await writeFully(copy, chunk.subarray(0, length), position);
+          if (length < chunk.length) break;
+        }
+        await copy.sync();
+      } finally {
+        await copy.close();
+      }
+    } finally {
+      await source.close();
+    }
+  }
+
+  private async openIfThere(path: string): Promise<File | undefined> {
+    try {
+      return await this.fileSystem.open(path, OpenMode.READING);
+    } catch (error) {
+      if (error instanceof FileError && error.isMissing) return undefined;
+      throw error;
+    }
+  }
+
+  private async take(step: RepairStep): Promise<void> {
+    switch (step.kind) {
+      case 'rebuild-index':
+        await this.rebuildIndex(step);
+        return;
+      case 'cut':
+        await this.stores.segments.keepOpen(step.path, async () => {
+          await this.stores.segments.truncate(step.path, step.size);
+          await this.stores.segments.sync(step.path);
+        });
+        return;
+      case 'make':
+        await (await this.fileSystem.open(step.path, OpenMode.NEW)).close();
+        await this.fileSystem.syncDirectory(dirname(step.path));
+        return;
+      case 'set-checkpoint':
+        // A file that holds no offset may be too long.
+        if (step.offset === 0) await this.checkpoints.reset(step.path);
+        else await this.checkpoints.write(step.path, step.offset);
+        return;
+    }
+  }
+
+  private async rebuildIndex({ path, pair, expectedCount }: Extract<RepairStep, { kind: 'rebuild-index' }>): Promise<void> {
+    const rebuilt = `${path}${REBUILT_SUFFIX}`;
+    const file = await this.fileSystem.open(rebuilt, OpenMode.EXISTING_OR_NEW);
+    try {
+      // What an interrupted repair left under the name is no part of this one.
+      await file.truncate(0);
+      const positions = pair.hasOffsetIndex ? await PositionReader.of(this.stores, path) : PositionReader.empty(this.stores, path);
+      const window = new SegmentWindow(this.stores, pair.segment, await this.stores.segments.size(pair.segment));
+      const walk = new SegmentWalk(window, positions, expectedCount);
+      const records = Buffer.allocUnsafe(RECORDS_PER_WRITE * INDEX_RECORD_BYTES);
+      let held = 0;
+      let written = 0;
+      const flush = async (): Promise<void> => {
+        await writeFully(file, records.subarray(0, held), written);
+        written += held;
+        held = 0;
+      };
+      for await (const { position } of walk.entries()) {
+        records.writeBigInt64BE(BigInt(position), held);
+        held += INDEX_RECORD_BYTES;
+        if (held === records.length) await flush();
+      }
+      await flush();
+      // The segment is what the new index speaks of: none of it may be in the kernel's memory alone.
+      await this.stores.segments.sync(pair.segment);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await this.fileSystem.rename(rebuilt, path);
+    await this.fileSystem.syncDirectory(dirname(path));
+    this.stores.offsetIndexes.reopen(path);
+  }
+}
+
+/** Beside the data directory: in it, what no broker made is taken for a leftover. */
+export function asideDirectory(rootDir: string, at: Date): string {
+  return join(dirname(rootDir), `${basename(rootDir)}.repair-${at.toISOString().replaceAll(/[-:.]/g, '')}`);
+}

@@ -1,0 +1,87 @@
+import { join } from 'node:path';
+import {
+  CHECKPOINTS_DIRECTORY,
+  CorruptLogError,
+  offsetIndexFileName,
+  parseCheckpointFileName,
+  parseSegmentName,
+  segmentFileName,
+  type FileSystem,
+} from '../storage/index.js';
+
+/** The two files of a segment: their paths, and which of them are there. */
+export interface SegmentPair {
+  readonly baseOffset: number;
+  readonly segment: string;
+  readonly offsetIndex: string;
+  hasSegment: boolean;
+  hasOffsetIndex: boolean;
+}
+
+/** What stands in a topic's directory. */
+export interface TopicFiles {
+  readonly topic: string;
+  readonly dir: string;
+  /** In the order of their first offsets. */
+  readonly pairs: readonly SegmentPair[];
+  /** What has a segment's name and is none. */
+  readonly misfits: readonly CorruptLogError[];
+  readonly checkpoints: readonly { readonly dispatcher: string; readonly path: string }[];
+  /** Paths of what is none of the broker's. */
+  readonly leftovers: readonly string[];
+  /** An empty directory, or one with nothing of the broker's, is none: a start leaves it alone. */
+  readonly isTopic: boolean;
+}
+
+export async function findTopicFiles(fileSystem: FileSystem, rootDir: string, topic: string): Promise<TopicFiles> {
+  const dir = join(rootDir, topic);
+  const pairs = new Map<number, SegmentPair>();
+  const misfits: CorruptLogError[] = [];
+  const leftovers: string[] = [];
+  let hasCheckpoints = false;
+  for (const entry of await fileSystem.list(dir)) {
+    const path = join(dir, entry.name);
+    const name = parseSegmentName(entry.name);
+    if (name === undefined) {
+      if (entry.name === CHECKPOINTS_DIRECTORY && entry.kind === 'directory') hasCheckpoints = true;
+      else leftovers.push(path);
+    } else if (entry.kind !== 'file') misfits.push(new CorruptLogError(path, 0, 'a file of a segment is no ordinary file'));
+    else if (!Number.isSafeInteger(name.baseOffset)) {
+      misfits.push(new CorruptLogError(path, 0, `the first offset in the name is beyond ${Number.MAX_SAFE_INTEGER}`));
+    } else {
+      const pair = pairs.get(name.baseOffset) ?? newPair(dir, name.baseOffset);
+      if (name.kind === 'segment') pair.hasSegment = true;
+      else pair.hasOffsetIndex = true;
+      pairs.set(name.baseOffset, pair);
+    }
+  }
+  const checkpoints: { dispatcher: string; path: string }[] = [];
+  if (hasCheckpoints) {
+    const directory = join(dir, CHECKPOINTS_DIRECTORY);
+    for (const entry of await fileSystem.list(directory)) {
+      const dispatcher = parseCheckpointFileName(entry.name);
+      const path = join(directory, entry.name);
+      if (dispatcher === undefined || entry.kind !== 'file') leftovers.push(path);
+      else checkpoints.push({ dispatcher, path });
+    }
+  }
+  return {
+    topic,
+    dir,
+    pairs: [...pairs.values()].sort((a, b) => a.baseOffset - b.baseOffset),
+    misfits,
+    checkpoints,
+    leftovers,
+    isTopic: pairs.size > 0 || misfits.length > 0 || hasCheckpoints,
+  };
+}
+
+function newPair(dir: string, baseOffset: number): SegmentPair {
+  return {
+    baseOffset,
+    segment: join(dir, segmentFileName(baseOffset)),
+    offsetIndex: join(dir, offsetIndexFileName(baseOffset)),
+    hasSegment: false,
+    hasOffsetIndex: false,
+  };
+}

@@ -1,0 +1,142 @@
+import { isDeadLetterTopic } from '../../src/core/index.js';
+import type { ConsumerBehaviour, SimulatedBroker } from './simulated-broker.js';
+
+/** What a broker is put to while its disk fails. */
+export interface Workload {
+  readonly name: string;
+  readonly segmentMaxBytes: number;
+  readonly dispatchers: readonly string[];
+  readonly consumer: ConsumerBehaviour;
+  /** Ends when every producer has its answers. What a producer is refused it does not send again, unless the message has an id. */
+  run(broker: SimulatedBroker): Promise<void>;
+}
+
+const LARGE_SEGMENT_BYTES = 64 * 1024 * 1024;
+const ACK_ALL: ConsumerBehaviour = () => 'ack';
+/** A consumer that does everything that a consumer does. */
+const MOODY: ConsumerBehaviour = (offset, attempt) => {
+  switch (offset % 5) {
+    case 1:
+      return attempt === 1 ? 'nack' : 'ack';
+    case 2:
+      return 'reject';
+    case 3:
+      return attempt === 1 ? 'vanish' : 'ack';
+    case 4:
+      return 'nack';
+    default:
+      return 'ack';
+  }
+};
+
+/** Lengths that put entries on every side of a sector's border. */
+function padding(number: number): string {
+  return 'x'.repeat(number % 11 === 7 ? 700 : (number * 37) % 160);
+}
+
+async function produce(broker: SimulatedBroker, topic: string, producer: number, count: number): Promise<void> {
+  for (let number = 0; number < count; number += 1) {
+    await broker.publish({ topic, content: { producer, number, padding: padding(producer * 7 + number) } });
+  }
+}
+
+function producers(broker: SimulatedBroker, topics: readonly string[], producerCount: number, messagesEach: number): Promise<unknown> {
+  return Promise.all(
+    Array.from({ length: producerCount }, (_, producer) => produce(broker, topics[producer % topics.length] ?? '', producer, messagesEach)),
+  );
+}
+
+const plain = { segmentMaxBytes: LARGE_SEGMENT_BYTES, dispatchers: [], consumer: ACK_ALL };
+
+export const WORKLOADS: readonly Workload[] = [
+  {
+    ...plain,
+    name: 'one producer, one topic',
+    run: async (broker) => {
+      await produce(broker, 'order.created', 0, 9);
+    },
+  },
+  {
+    ...plain,
+    name: 'eight producers, three topics',
+    run: async (broker) => {
+      await producers(broker, ['order.created', 'order.paid', 'news'], 8, 4);
+    },
+  },
+  {
+    ...plain,
+    name: 'sixty-four producers, one topic',
+    run: async (broker) => {
+      // So that the records of a pass do not begin where a sector of the index does.
+      await produce(broker, 'order.created', 64, 5);
+      await producers(broker, ['order.created'], 64, 3);
+    },
+  },
+  {
+    ...plain,
+    name: 'rotation',
+    segmentMaxBytes: 500,
+    run: async (broker) => {
+      await producers(broker, ['order.created'], 8, 4);
+    },
+  },
+  {
+    ...plain,
+    name: 'first messages of new topics',
+    dispatchers: ['audit'],
+    run: async (broker) => {
+      broker.dispatch();
+      for (const topic of ['a', 'b.c', 'd']) await produce(broker, topic, 0, 1);
+      await Promise.all(['e', 'f', 'e'].map((topic, producer) => produce(broker, topic, producer, 1)));
+    },
+  },
+  {
+    ...plain,
+    name: 'dispatching',
+    segmentMaxBytes: 700,
+    dispatchers: ['orders', 'audit'],
+    consumer: MOODY,
+    run: async (broker) => {
+      broker.dispatch();
+      await producers(broker, ['order.created'], 2, 4);
+    },
+  },
+  {
+    ...plain,
+    name: 'idempotent resend',
+    run: async (broker) => {
+      await Promise.all(
+        Array.from({ length: 6 }, async (_, producer) => {
+          for (let number = 0; number < 3; number += 1) await publishWithId(broker, producer % 4, number);
+        }),
+      );
+      await resend(broker);
+    },
+  },
+];
+
+/** Two producers of six share the ids of two others. */
+function publishWithId(broker: SimulatedBroker, producer: number, number: number): Promise<boolean> {
+  const content = { producer, number, padding: padding(number) };
+  return broker.publish({ topic: 'order.created', id: `${producer}-${number}`, content });
+}
+
+/** Sends everything that has an id once more, as a producer does that does not know what became of it. */
+export async function resend(broker: SimulatedBroker): Promise<void> {
+  for (let producer = 0; producer < 4; producer += 1) {
+    for (let number = 0; number < 3; number += 1) await publishWithId(broker, producer, number);
+  }
+}
+
+/**
+ * A broker that was recovered is used on: each of its topics, and every other time a new one, as the making of a topic syncs what the
+ * recovery may have forgotten to.
+ * @param run tells the messages from those of other runs
+ */
+export async function useOn(broker: SimulatedBroker, run: number): Promise<void> {
+  const found = broker.topics.filter((topic) => !isDeadLetterTopic(topic));
+  const topics = run % 2 === 0 || found.length === 0 ? [...new Set([...found, 'used.on'])] : found;
+  await Promise.all(
+    topics.flatMap((topic) => [1, 2].map((number) => broker.publish({ topic, content: { run, number, padding: padding(number) } }))),
+  );
+}
