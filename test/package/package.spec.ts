@@ -121,7 +121,8 @@ describe('the package, installed from its tarball', () => {
       expect(files).toEqual(
         expect.arrayContaining(['package.json', 'LICENSE', 'config/mmmq.yaml', 'dist/index.js', 'dist/index.d.ts', 'dist/main.js']),
       );
-      const allowed = /^(dist\/.+(\.js|\.d\.ts)|config\/mmmq\.yaml|package\.json|LICENSE|(README|ARCHITECTURE|CHANGELOG)\.md)$/;
+      const allowed =
+        /^(dist\/.+(\.js|\.d\.ts)|config\/mmmq\.yaml|docs\/.+\.md|package\.json|LICENSE|(README|ARCHITECTURE|CHANGELOG)\.md)$/;
       expect(files.filter((file) => !allowed.test(file) || file.includes('.spec.'))).toEqual([]);
     },
     TIMEOUT_MS,

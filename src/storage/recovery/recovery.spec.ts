@@ -278,6 +278,11 @@ const REFUSALS: readonly (Row & { readonly says: RegExp })[] = [
     says: /0000\.idx, byte 8: position 0 is not/,
   },
   {
+    found: 'an index from which a position was taken out',
+    make: (dir) => manyMessages(dir, (index) => Buffer.concat([index.subarray(0, 800), index.subarray(808)])),
+    says: /0000\.idx, byte 800: position 1919 is not where the message before it ends/,
+  },
+  {
     found: 'zeros as positions that end where no sector does, with good ones after them',
     make: (dir) => manyMessages(dir, (index) => index.fill(0, 800, 1016)),
     says: /0000\.idx, byte 800: position 0 is not/,

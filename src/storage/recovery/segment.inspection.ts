@@ -265,7 +265,9 @@ export class SegmentInspection {
           const nextJoined = isLast ? await this.isIntact(next, end) : await this.joins(next, positions[index + 2]);
           const anchored = previousJoined || (index === 0 && start === first && (await this.beginsWhereThePreviousEnds(first)));
           const increasing = next > (positions[index] ?? Number.NaN);
-          if (!anchored || !nextJoined || !increasing) {
+          // A whole message that ends elsewhere has no damaged length: the index has lost the positions that follow it.
+          const isWhole = (await this.endOfIntact(positions[index] ?? Number.NaN)) !== undefined;
+          if (!anchored || !nextJoined || !increasing || isWhole) {
             const record = (start + index + 1) * INDEX_RECORD_BYTES;
             throw this.indexCorrupt(
               record,
