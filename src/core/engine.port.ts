@@ -23,7 +23,8 @@ export interface Engine {
 }
 
 export interface EngineProblem {
-  readonly topic: string;
+  /** Left out where the reason holds for every topic. */
+  readonly topic?: string;
   readonly reason: string;
 }
 

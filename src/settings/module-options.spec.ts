@@ -21,7 +21,7 @@ const orders: DispatcherDefinition = { name: 'order-dispatcher', host: 'http://l
 describe('the options of a broker', () => {
   it('have their defaults where they are left out or undefined, and an absolute root directory', () => {
     const expected = {
-      storage: { rootDir: resolve('./data') },
+      storage: { rootDir: resolve('./data'), reserveBytes: 4 * MiB },
       segment: { maxBytes: 64 * MiB },
       message: { maxBytes: MiB },
       pending: { maxBytes: 64 * MiB },

@@ -20,7 +20,7 @@ export type DispatcherDefinition = Pick<DispatcherSettings, 'name' | 'host' | 'p
  */
 export function brokerSettings(options: BrokerOptions, origin: string): BrokerSettings {
   const { broker } = validated({ broker: options }, origin, 2);
-  return { ...broker, storage: { rootDir: resolve(broker.storage.rootDir) } };
+  return { ...broker, storage: { ...broker.storage, rootDir: resolve(broker.storage.rootDir) } };
 }
 
 /**

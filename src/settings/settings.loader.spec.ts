@@ -68,7 +68,7 @@ describe('loading the settings', () => {
   it('gives every default where there is no file and no variable', () => {
     expect(loadSettings({ cwd, env: {} })).toEqual({
       ...defaults,
-      broker: { ...defaults.broker, storage: { rootDir: join(cwd, 'data') } },
+      broker: { ...defaults.broker, storage: { rootDir: join(cwd, 'data'), reserveBytes: 4194304 } },
     });
   });
 
@@ -88,7 +88,7 @@ describe('loading the settings', () => {
 server: { host: 0.0.0.0, port: 0 }
 mmmq:
   broker:
-    storage: { root-dir: /srv/messages }
+    storage: { root-dir: /srv/messages, reserve-bytes: 0 }
     segment: { max-bytes: 1 }
     message: { max-bytes: 8388608 }
     pending: { max-bytes: 8388608 }
@@ -104,7 +104,7 @@ mmmq:
     expect(settings).toEqual({
       server: { host: '0.0.0.0', port: 0 },
       broker: {
-        storage: { rootDir: '/srv/messages' },
+        storage: { rootDir: '/srv/messages', reserveBytes: 0 },
         segment: { maxBytes: 1 },
         message: { maxBytes: 8388608 },
         pending: { maxBytes: 8388608 },

@@ -41,7 +41,7 @@ export function loadSettings({ cwd, env }: SettingsSources): Settings {
   const { broker, dispatchers } = mmmq;
   return {
     server,
-    broker: { ...broker, storage: { rootDir: resolve(cwd, broker.storage.rootDir) } },
+    broker: { ...broker, storage: { ...broker.storage, rootDir: resolve(cwd, broker.storage.rootDir) } },
     dispatchers,
   };
 }

@@ -21,6 +21,7 @@ describe('the table of settings', () => {
       'server.host': '127.0.0.1',
       'server.port': 8080,
       'mmmq.broker.storage.root-dir': './data',
+      'mmmq.broker.storage.reserve-bytes': 4 * 1024 * 1024,
       'mmmq.broker.segment.max-bytes': 64 * 1024 * 1024,
       'mmmq.broker.message.max-bytes': 1024 * 1024,
       'mmmq.broker.pending.max-bytes': 64 * 1024 * 1024,

@@ -42,6 +42,12 @@ export const SETTINGS = {
     meaning: 'Directory of the messages, one sub-directory per topic; a relative path is relative to the working directory',
     variables: ['MMMQ_BROKER_STORAGE_ROOT_DIR'],
   },
+  'mmmq.broker.storage.reserve-bytes': {
+    default: 4_194_304,
+    rule: wholeNumber(0, TIB),
+    meaning: 'Room in bytes that dead letters and checkpoints have when the disk is full and publishes are refused; 0 keeps none',
+    variables: ['MMMQ_BROKER_STORAGE_RESERVE_BYTES'],
+  },
   'mmmq.broker.segment.max-bytes': {
     default: 67_108_864,
     rule: wholeNumber(1, TIB),

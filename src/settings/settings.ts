@@ -21,6 +21,10 @@ export class StorageSettings {
   /** Directory of the messages. Absolute once validated: a relative path is resolved against the working directory. Default `./data`. */
   @Checked('mmmq.broker.storage.root-dir')
   readonly rootDir: string = SETTINGS['mmmq.broker.storage.root-dir'].default;
+
+  /** Room in bytes that is kept for dead letters and checkpoints when the disk is full. Default 4 MiB; 0 keeps none. */
+  @Checked('mmmq.broker.storage.reserve-bytes')
+  readonly reserveBytes: number = SETTINGS['mmmq.broker.storage.reserve-bytes'].default;
 }
 
 export class SegmentSettings {

@@ -2,6 +2,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { LoggerService } from '@nestjs/common';
 import {
   InvalidValueError,
+  isDeadLetterTopic,
   MmmqError,
   PASS_MAX_BYTES,
   systemClock,
@@ -12,6 +13,7 @@ import {
   type EngineProblem,
 } from '../core/index.js';
 import { CHECKPOINTS_DIRECTORY, type CheckpointStore } from './checkpoint/index.js';
+import { DiskReserve } from './disk-reserve.js';
 import { DataDirectoryLock, FileError, type FileSystem, type OpenFiles } from './file-system/index.js';
 import { FileTopicLog, type FileTopicLogParts } from './file-topic-log.js';
 import { StartRefusedError, TopicInspection, TopicRepair, type TopicFindings } from './recovery/index.js';
@@ -21,6 +23,8 @@ export interface FileEngineOptions {
   /** Where the topics' directories are. Made where it is missing. */
   readonly rootDir: string;
   readonly segmentMaxBytes: number;
+  /** The size of the {@link DiskReserve}; 0 keeps none. */
+  readonly reserveBytes: number;
 }
 
 export interface FileEngineParts {
@@ -49,6 +53,7 @@ interface FoundTopic {
 /** The engine that keeps each topic in a directory of segment files, offset indexes and checkpoints. */
 export class FileEngine implements Engine {
   private readonly rootDir: string;
+  private readonly reserve: DiskReserve;
   private readonly logParts: FileTopicLogParts;
   private readonly logs: FileTopicLog[] = [];
   private lock: DataDirectoryLock | undefined;
@@ -61,10 +66,12 @@ export class FileEngine implements Engine {
   ) {
     this.rootDir = resolve(options.rootDir);
     const { fileSystem, segments, offsetIndexes, checkpoints, logger } = parts;
+    this.reserve = new DiskReserve(fileSystem, logger, this.rootDir, options.reserveBytes);
     this.logParts = {
       fileSystem,
       stores: { segments, offsetIndexes },
       checkpoints,
+      reserve: this.reserve,
       logger,
       clock: parts.clock ?? systemClock,
       appendTurns: new Turns(TURNS_AT_A_TIME),
@@ -85,8 +92,10 @@ export class FileEngine implements Engine {
     const lock = await DataDirectoryLock.acquire(this.parts.fileSystem, this.rootDir);
     try {
       const topics = await this.inspectTopics();
+      const reserveSize = await this.reserve.inspect();
       await this.parts.fileSystem.syncDirectory(this.rootDir);
       this.logs.push(...(await forEachTopic(topics, (topic) => this.recovered(topic))));
+      await this.reserve.prepare(reserveSize);
     } catch (error) {
       await this.parts.files.closeAll();
       await lock.withdraw();
@@ -102,14 +111,8 @@ export class FileEngine implements Engine {
   async create(topic: string): Promise<FileTopicLog> {
     const problem = topicProblem(topic);
     if (problem !== undefined) throw new InvalidValueError('topic', topic, problem);
-    const { fileSystem } = this.parts;
-    const dir = join(this.rootDir, topic);
     try {
-      await fileSystem.makeDirectory(dir);
-      await fileSystem.makeDirectory(join(dir, CHECKPOINTS_DIRECTORY));
-      await fileSystem.syncDirectory(this.rootDir);
-      // The directory may have been there, with what an earlier crash left in it.
-      const log = await this.recovered({ topic, dir, findings: await this.inspection(dir).inspect() });
+      const log = await (isDeadLetterTopic(topic) ? this.reserve.use(() => this.make(topic)) : this.makeForProducers(topic));
       this.creationProblem = undefined;
       this.logs.push(log);
       return log;
@@ -121,18 +124,39 @@ export class FileEngine implements Engine {
     }
   }
 
+  private async makeForProducers(topic: string): Promise<FileTopicLog> {
+    await this.reserve.leave();
+    return this.make(topic);
+  }
+
+  private async make(topic: string): Promise<FileTopicLog> {
+    const { fileSystem } = this.parts;
+    const dir = join(this.rootDir, topic);
+    await fileSystem.makeDirectory(dir);
+    await fileSystem.makeDirectory(join(dir, CHECKPOINTS_DIRECTORY));
+    await fileSystem.syncDirectory(this.rootDir);
+    // The directory may have been there, with what an earlier crash left in it.
+    return this.recovered({ topic, dir, findings: await this.inspection(dir).inspect() });
+  }
+
   /**
-   * The topics that refuse, those that found the disk full, and one that could not be made. The last two are forgotten once the disk has
-   * room and takes a sync, without a publish to prove it: whoever sends publishes only to a ready broker would otherwise wait for ever.
+   * The topics that refuse, those that found the disk full, one that could not be made, and a reserve that was given away. All but the first
+   * are over once the disk has room and takes a sync, without a publish to prove it: whoever sends publishes only to a ready broker would
+   * otherwise wait for ever.
    */
   async problems(): Promise<readonly EngineProblem[]> {
+    await this.reserve.refill();
     const full = this.logs.filter((log) => log.diskFull !== undefined);
     if ((full.length > 0 || this.creationProblem !== undefined) && (await this.isWell())) {
       this.creationProblem = undefined;
       for (const log of full) log.forgetDiskFull();
     }
-    const problems = this.logs.flatMap((log) => (log.problem === undefined ? [] : [{ topic: log.topic, reason: log.problem }]));
-    return this.creationProblem === undefined ? problems : [...problems, this.creationProblem];
+    const problems: EngineProblem[] = this.logs.flatMap(({ topic, problem }) =>
+      problem === undefined ? [] : [{ topic, reason: problem }],
+    );
+    if (this.creationProblem !== undefined) problems.push(this.creationProblem);
+    if (this.reserve.problem !== undefined) problems.push({ reason: this.reserve.problem.message });
+    return problems;
   }
 
   async close(): Promise<void> {

@@ -3,6 +3,7 @@ import type { LoggerService } from '@nestjs/common';
 import {
   backoffMs,
   ErrorCode,
+  isDeadLetterTopic,
   MmmqError,
   type AppendOutcome,
   type Clock,
@@ -12,6 +13,7 @@ import {
   type Turns,
 } from '../core/index.js';
 import { CHECKPOINTS_DIRECTORY, checkpointFileName, type CheckpointStore } from './checkpoint/index.js';
+import type { DiskReserve } from './disk-reserve.js';
 import { FileError, type FileSystem } from './file-system/index.js';
 import { CorruptLogError, TopicInspection, type TopicFindings } from './recovery/index.js';
 import { LogUntrustedError, SegmentChain, type SegmentStores } from './segment/index.js';
@@ -40,6 +42,7 @@ export interface FileTopicLogParts {
   readonly fileSystem: FileSystem;
   readonly stores: SegmentStores;
   readonly checkpoints: CheckpointStore;
+  readonly reserve: DiskReserve;
   readonly clock: Clock;
   readonly logger: LoggerService;
   readonly segmentMaxBytes: number;
@@ -95,7 +98,12 @@ export class FileTopicLog implements TopicLog {
     let failure: MmmqError | undefined;
     try {
       this.assertAppending();
-      await this.parts.appendTurns.take(() => this.chain.append(payloads));
+      if (isDeadLetterTopic(this.topic)) {
+        await this.parts.reserve.use(() => this.appendInTurn(payloads.slice(this.count - first)));
+      } else {
+        await this.parts.reserve.leave();
+        await this.appendInTurn(payloads);
+      }
       this.noRoom = undefined;
     } catch (error) {
       failure = this.afterFailure(error);
@@ -103,6 +111,10 @@ export class FileTopicLog implements TopicLog {
     const offsets = Array.from({ length: this.count - first }, (_, index) => first + index);
     if (offsets.length > 0) this.announceArrival();
     return failure === undefined ? { offsets } : { offsets, failure };
+  }
+
+  private appendInTurn(payloads: readonly Buffer[]): Promise<void> {
+    return this.parts.appendTurns.take(() => this.chain.append(payloads));
   }
 
   read(offset: number, limits: ReadLimits): Promise<readonly LogEntry[]> {
@@ -119,11 +131,12 @@ export class FileTopicLog implements TopicLog {
   }
 
   committed(dispatcher: string): Promise<number> {
-    return this.inTurn(this.parts.checkpointTurns, () => this.readCheckpoint(dispatcher));
+    return this.inTurn(this.parts.checkpointTurns, () => this.parts.reserve.use(() => this.readCheckpoint(dispatcher)));
   }
 
   commit(dispatcher: string, nextOffset: number): Promise<void> {
-    return this.inTurn(this.parts.checkpointTurns, () => this.parts.checkpoints.write(this.checkpointPath(dispatcher), nextOffset));
+    const { checkpoints, checkpointTurns, reserve } = this.parts;
+    return this.inTurn(checkpointTurns, () => reserve.use(() => checkpoints.write(this.checkpointPath(dispatcher), nextOffset)));
   }
 
   /** Takes nothing any more, and ends re-opening. */

@@ -42,7 +42,7 @@ export class StorageModule {
           ) =>
             new FileEngine(
               { fileSystem, files, segments, offsetIndexes, checkpoints, logger: new Logger('Storage') },
-              { rootDir: storage.rootDir, segmentMaxBytes: segment.maxBytes },
+              { rootDir: storage.rootDir, reserveBytes: storage.reserveBytes, segmentMaxBytes: segment.maxBytes },
             ),
           inject: [BROKER_SETTINGS, FILE_SYSTEM, OpenFiles, SegmentStore, OffsetIndexStore, CheckpointStore],
         },

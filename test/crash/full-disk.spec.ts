@@ -1,15 +1,21 @@
+import { closeSync, openSync, writeSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { brokerProcesses, type BrokerProcess } from '../support/broker-process.js';
 import { Gate } from '../support/gate.js';
 import { smallDisks, type SmallDisk } from '../support/small-disk.js';
-import { ack, TestConsumer } from '../support/test-consumer.js';
+import { ack, answer, TestConsumer, type TestAnswer } from '../support/test-consumer.js';
 import { temporaryDirectories } from '../support/temporary-directory.js';
 import { until } from '../support/until.js';
 
 const TOPIC = 'order.created';
+const reject: TestAnswer = (_message, response) => answer(response, 200, '{"acknowledgement":"NACK","retry":false,"reason":"not mine"}');
 const PRODUCERS = 4;
+/** The disk has room for it twice, so that publishes are taken at first. */
+const RESERVE_BYTES = 48 * 1024;
+/** Messages that the consumer refuses for good. */
+const REJECTED = 20;
 /** So many publishes find no room before the test goes on. */
 const REFUSALS = 12;
 
@@ -36,13 +42,15 @@ class Answers {
   private readonly answers: Answer[] = [];
   private number = 0;
 
+  constructor(private readonly topic = TOPIC) {}
+
   async publish(broker: BrokerProcess): Promise<Answer> {
     this.number += 1;
     const content = `${this.number} ${'x'.repeat(this.number % 1500)}`;
-    const response = await broker.publish({ topic: TOPIC, content });
-    const answer = { content, status: response.status, body: (await response.json()) as Answer['body'] };
-    this.answers.push(answer);
-    return answer;
+    const response = await broker.publish({ topic: this.topic, content });
+    const given = { content, status: response.status, body: (await response.json()) as Answer['body'] };
+    this.answers.push(given);
+    return given;
   }
 
   async publishUntil(broker: BrokerProcess, isEnough: () => boolean): Promise<void> {
@@ -99,6 +107,18 @@ async function expectWholeFiles(dataDir: string, count: number): Promise<void> {
   expect(found).toBe(count);
 }
 
+/** Leaves no room for a single byte. */
+function fillToTheLastByte(path: string): void {
+  const file = openSync(path, 'w');
+  try {
+    for (;;) writeSync(file, Buffer.alloc(4096));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+  } finally {
+    closeSync(file);
+  }
+}
+
 const describeFull = 'problem' in small ? describe.skip : describe;
 const where = 'problem' in small ? `not checked here: ${small.problem}` : `here on ${small.kind}`;
 
@@ -117,7 +137,7 @@ describeFull(`A broker on a disk that is full (${where})`, () => {
       under: disk.under,
       config: [
         'mmmq:',
-        `  broker: { storage: { root-dir: '${dataDir}' } }`,
+        `  broker: { storage: { root-dir: '${dataDir}', reserve-bytes: ${RESERVE_BYTES} } }`,
         `  dispatchers: [{ name: audit, host: '${consumer.url}', patterns: ['order.**'], backoff: { initial-ms: 10, max-ms: 50 } }]`,
       ].join('\n'),
     };
@@ -162,5 +182,48 @@ describeFull(`A broker on a disk that is full (${where})`, () => {
     console.log(
       `full disk: on ${disk.kind}: ${acknowledged.length} acknowledged, ${refused.length} refused, ${consumer.received.length} deliveries`,
     );
+  }, 90_000);
+
+  it('keeps dead letters and checkpoints going with its reserve while publishes are refused', async () => {
+    if ('problem' in small) return;
+    const parent = await newDirectory();
+    const disk = await small.make(parent);
+    disks.push(disk);
+    // A limit to the size of files is met by each file alone: there is no room that one could leave to another.
+    if (!disk.isSeen) return;
+    const delivery = new Gate();
+    const consumer = await TestConsumer.start((message, response) => void delivery.opened.then(() => reject(message, response)));
+    consumers.push(consumer);
+    const dataDir = join(disk.dir, 'data');
+    const broker = await brokers.start({
+      cwd: parent,
+      under: disk.under,
+      config: [
+        'mmmq:',
+        `  broker: { storage: { root-dir: '${dataDir}', reserve-bytes: ${RESERVE_BYTES} } }`,
+        `  dispatchers: [{ name: audit, host: '${consumer.url}', patterns: ['order.**'], backoff: { initial-ms: 10, max-ms: 50 } }]`,
+      ].join('\n'),
+    });
+    const rejected = new Answers();
+    await rejected.publishUntil(broker, () => rejected.acknowledged.length >= REJECTED);
+    const others = new Answers('ballast');
+    await others.publishUntil(broker, () => others.refused.length >= REFUSALS);
+    fillToTheLastByte(join(disk.dir, 'rest'));
+
+    delivery.open();
+    const checkpoint = join(dataDir, TOPIC, 'checkpoints/audit.checkpoint');
+    const count = rejected.contents.length;
+    await until(async () => Number((await readFile(checkpoint)).readBigInt64BE()) === count);
+    expect((await stat(join(dataDir, 'dlq.audit/0000000000000000000.idx'))).size).toBe(8 * count);
+    expect((await stat(join(dataDir, '.mmmq.reserve'))).size).toBe(0);
+    expect(await others.publish(broker)).toMatchObject({ status: 507, body: { acknowledgement: 'NACK' } });
+    expect(await readiness(broker)).toEqual({ status: 503, text: expect.stringContaining('is kept for dead letters and checkpoints') });
+
+    await disk.makeRoom(broker);
+    await until(async () => (await readiness(broker)).status === 200);
+    expect((await stat(join(dataDir, '.mmmq.reserve'))).size).toBe(RESERVE_BYTES);
+    expect(await others.publish(broker)).toMatchObject({ status: 200 });
+    expect(await broker.end()).toEqual({ code: 0, signal: null });
+    console.log(`full disk: on ${disk.kind}: ${count} dead letters with the reserve of ${RESERVE_BYTES} bytes`);
   }, 90_000);
 });

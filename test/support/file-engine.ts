@@ -6,6 +6,8 @@ import { CheckpointStore, FileEngine, OffsetIndexStore, OpenFiles, SegmentStore 
 export interface TestEngineOptions {
   readonly fileSystem?: FileSystem;
   readonly segmentMaxBytes?: number;
+  /** None where it is left out. */
+  readonly reserveBytes?: number;
   readonly maxOpenFiles?: number;
   readonly clock?: Clock;
 }
@@ -31,7 +33,7 @@ export function fileEngine(rootDir: string, options: TestEngineOptions = {}): { 
       logger,
       ...(options.clock === undefined ? {} : { clock: options.clock }),
     },
-    { rootDir, segmentMaxBytes: options.segmentMaxBytes ?? 64 * 1024 * 1024 },
+    { rootDir, segmentMaxBytes: options.segmentMaxBytes ?? 64 * 1024 * 1024, reserveBytes: options.reserveBytes ?? 0 },
   );
   return { engine, log };
 }
