@@ -7,6 +7,7 @@ import { AppModule } from './app.module.js';
 import { BrokerLogger } from './broker.logger.js';
 import { MmmqError } from './core/index.js';
 import { settingsConfiguration, type Settings } from './settings/index.js';
+import type { StopSignal, StopSignals } from './stop-signals.js';
 import { TopicQueueService } from './topic-queue/index.js';
 
 /** A request has so long to arrive whole, its headers so long on their own. */
@@ -26,8 +27,10 @@ const STOP_DEADLINE_MS = 20_000;
 /**
  * The broker as a process of its own: it starts or says in one message why not, prints one line when it is ready, drains on SIGTERM and
  * SIGINT and ends with 0, and ends with 1 after an error that nobody caught, rather than go on half alive.
+ *
+ * A start is not waited for when a signal comes in the middle of it: it may take minutes, and it can be cut off anywhere, as by a crash.
  */
-export async function runBroker(): Promise<void> {
+export async function runBroker(signals: StopSignals): Promise<void> {
   // A rejection that nobody handles comes here too.
   process.on('uncaughtException', (error) => end(error));
   // A log that nobody reads any more is no reason to stop delivering.
@@ -38,12 +41,13 @@ export async function runBroker(): Promise<void> {
       abortOnError: false,
       logger: new BrokerLogger(),
     });
-    stopOnSignals(app);
     app.disable('x-powered-by');
     const server: Server = app.getHttpServer();
     server.requestTimeout = REQUEST_TIMEOUT_MS;
     server.headersTimeout = HEADERS_TIMEOUT_MS;
     server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
+    await app.init();
+    signals.handTo(stopperOf(app));
     const settings: Settings = app.get(settingsConfiguration.KEY);
     await app.listen(settings.server.port, settings.server.host);
     console.log(`mmmq is ready on ${urlOf(server)} with the data directory ${settings.broker.storage.rootDir}`);
@@ -57,10 +61,10 @@ function urlOf(server: Server): string {
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
 
-function stopOnSignals(app: INestApplication<Server>): void {
+function stopperOf(app: INestApplication<Server>): (signal: StopSignal) => void {
   let isStopping = false;
   let mayHurry = false;
-  const stop = (signal: NodeJS.Signals): void => {
+  return (signal) => {
     if (isStopping) {
       // Whoever asks a second time does not want to wait; one Ctrl-C may come twice, from the terminal and from a parent that passes it on.
       if (mayHurry) end(new Error(`stopped at once on a second ${signal}; what was acknowledged is on the disk`));
@@ -82,8 +86,6 @@ function stopOnSignals(app: INestApplication<Server>): void {
       (error: unknown) => end(error),
     );
   };
-  process.on('SIGTERM', stop);
-  process.on('SIGINT', stop);
 }
 
 /** The server closes when its last connection does: idle ones go at once, those with a request under way when it is answered or too late. */

@@ -1,6 +1,7 @@
 /** The public interface of the package. What is not here is nobody's to rely on. */
 export { BrokerModule, type BrokerModuleAsyncOptions } from './broker/index.js';
-export { ErrorCode, Host, InvalidValueError, MmmqError, TopicPattern, WebProtocol, type LogEntry, type ReadLimits } from './core/index.js';
+export { ErrorCode, Host, InvalidValueError, MmmqError, TopicPattern, WebProtocol } from './core/index.js';
+export type { Backoff, EngineProblem, LogEntry, ReadLimits } from './core/index.js';
 export {
   Dispatcher,
   DispatcherModule,
@@ -19,7 +20,14 @@ export {
   type Subscription,
   type WorkerCounters,
 } from './dispatcher/index.js';
-export { messageOf, PublishRefusedError, type Message, type MessageDraft } from './message/index.js';
+export { messageOf, PublishRefusedError, type Message, type MessageDraft, type RefusalStatus } from './message/index.js';
 export { HealthModule } from './operations/health/index.js';
-export { InvalidSettingsError, type BrokerOptions, type DispatcherDefinition } from './settings/index.js';
-export { TOPIC_QUEUE_INITIALIZED, TopicQueueInitialized, TopicQueueService, type TopicQueue } from './topic-queue/index.js';
+export { InvalidSettingsError, type BrokerOptions, type DispatcherDefinition, type SettingProblem } from './settings/index.js';
+export {
+  TOPIC_QUEUE_INITIALIZED,
+  TopicQueueInitialized,
+  TopicQueueService,
+  TopicQueueServiceState,
+  TopicQueueState,
+  type TopicQueue,
+} from './topic-queue/index.js';

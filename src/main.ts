@@ -1,4 +1,6 @@
-import 'reflect-metadata';
-import { runBroker } from './broker.process.js';
+import { StopSignals } from './stop-signals.js';
 
-await runBroker();
+const signals = new StopSignals();
+await import('reflect-metadata');
+const { runBroker } = await import('./broker.process.js');
+await runBroker(signals);

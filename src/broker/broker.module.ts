@@ -1,10 +1,11 @@
 import { type DynamicModule, type FactoryProvider, Inject, Module, type ModuleMetadata, Optional, type Provider } from '@nestjs/common';
 import { ErrorCode, MmmqError } from '../core/index.js';
-import { DispatcherCoreModule } from '../dispatcher/index.js';
+import { DispatcherCoreModule, DispatcherRegistry } from '../dispatcher/index.js';
 import { BROKER_SETTINGS, type BrokerOptions, type BrokerSettings, brokerSettings } from '../settings/index.js';
-import { StorageModule } from '../storage/index.js';
+import { MAX_FILES_IN_USE, MAX_IDLE_OPEN_FILES, openFileLimit, StorageModule } from '../storage/index.js';
 import { TopicQueueModule } from '../topic-queue/index.js';
 import { MessagesController } from './messages.controller.js';
+import { OpenFilesCheck } from './open-files.check.js';
 import { PublishBodyReader } from './publish-body.reader.js';
 import { PublishRouteClaim } from './publish-route.claim.js';
 
@@ -23,7 +24,10 @@ class BrokerSettingsModule {}
  */
 @Module({})
 export class BrokerModule {
-  /** The class alone, without `forRoot`, has no settings and none of its parts. It refuses rather than be silent. */
+  /**
+   * The class alone, without `forRoot`, has no settings and none of its parts. It refuses rather than be silent.
+   * @internal
+   */
   constructor(@Optional() @Inject(BROKER_SETTINGS) settings: BrokerSettings | undefined) {
     if (settings !== undefined) return;
     throw new MmmqError(ErrorCode.INVALID_SETTINGS, 'BrokerModule is imported without its settings: import BrokerModule.forRoot() instead');
@@ -47,6 +51,13 @@ export class BrokerModule {
   }
 }
 
+const openFilesCheck: FactoryProvider<OpenFilesCheck> = {
+  provide: OpenFilesCheck,
+  inject: [DispatcherRegistry],
+  useFactory: async (registry: DispatcherRegistry) =>
+    new OpenFilesCheck({ limit: await openFileLimit(), idleFiles: MAX_IDLE_OPEN_FILES, filesInUse: MAX_FILES_IN_USE }, registry),
+};
+
 function brokerOf(settingsProvider: Provider, imports: NonNullable<ModuleMetadata['imports']> = []): DynamicModule {
   const settings: DynamicModule = { module: BrokerSettingsModule, imports, providers: [settingsProvider], exports: [BROKER_SETTINGS] };
   const topicQueues = TopicQueueModule.register(StorageModule.register(settings));
@@ -56,7 +67,7 @@ function brokerOf(settingsProvider: Provider, imports: NonNullable<ModuleMetadat
     global: true,
     imports: [settings, topicQueues, dispatchers],
     controllers: [MessagesController],
-    providers: [PublishBodyReader, PublishRouteClaim],
+    providers: [PublishBodyReader, PublishRouteClaim, openFilesCheck],
     exports: [topicQueues, dispatchers],
   };
 }

@@ -5,7 +5,7 @@ import { Acknowledgement } from '../core/index.js';
 import { PublishRefusedError } from '../message/index.js';
 import { BROKER_SETTINGS, type BrokerSettings } from '../settings/index.js';
 import { BodyBuffer } from './body-buffer.js';
-import { MAX_PENDING_PUBLISHES, PendingPublishes } from './pending-publishes.js';
+import { MAX_PENDING_HEADER_BYTES, MAX_PENDING_PUBLISHES, PendingPublishes } from './pending-publishes.js';
 import { answer, answerUnread, refusalAnswer } from './publish-answer.js';
 import { mediaTypeRefusalOf } from './publish-headers.js';
 
@@ -28,7 +28,7 @@ const BODY_TAKEN = {
 /**
  * Reads the bodies of publishes, as bytes and within the limits. What it refuses it answers itself, in this order: 415 for what is not JSON
  * in UTF-8, 413 for what is larger than `message.max-bytes` (by its Content-Length before anything is read), 429 for what passes
- * `pending.max-bytes` or {@link MAX_PENDING_PUBLISHES}. Of a client that goes away in mid-body nothing is left.
+ * `pending.max-bytes`, {@link MAX_PENDING_PUBLISHES} or {@link MAX_PENDING_HEADER_BYTES}. Of a client that goes away in mid-body nothing is left.
  */
 @Injectable()
 export class PublishBodyReader {
@@ -107,7 +107,7 @@ export class PublishBodyReader {
       else refuse(refused);
     };
     const onComplete = (): void => {
-      const body = this.begin(received.bytes);
+      const body = this.begin(request, received.bytes);
       finish(body);
       if (body === undefined) answer(response, refusalAnswer(tooManyPublishes()));
     };
@@ -121,7 +121,7 @@ export class PublishBodyReader {
   /** The bytes that another parser read and kept. */
   private keptBody(request: IncomingMessage, response: ServerResponse, bytes: Buffer): PublishBody | undefined {
     const refused = mediaTypeRefusalOf(request) ?? this.refusalOf(bytes.length, bytes.length);
-    const body = refused === undefined ? this.begin(bytes) : undefined;
+    const body = refused === undefined ? this.begin(request, bytes) : undefined;
     if (body !== undefined) return body;
     if (refused === undefined) this.pending.giveBackBytes(bytes.length);
     answer(response, refusalAnswer(refused ?? tooManyPublishes()));
@@ -138,13 +138,17 @@ export class PublishBodyReader {
   }
 
   /** The publish, there whole and its bytes taken; undefined when there are too many. */
-  private begin(bytes: Buffer): PublishBody | undefined {
-    return this.pending.begin() ? { bytes, giveBack: () => this.pending.end(bytes.length) } : undefined;
+  private begin({ rawHeaders }: IncomingMessage, bytes: Buffer): PublishBody | undefined {
+    // One byte each: Node.js reads headers as Latin-1.
+    const headerBytes = rawHeaders.reduce((sum, text) => sum + text.length, 0);
+    return this.pending.begin(headerBytes) ? { bytes, giveBack: () => this.pending.end(bytes.length, headerBytes) } : undefined;
   }
 }
 
 function tooManyPublishes(): PublishRefusedError {
-  const reason = `${MAX_PENDING_PUBLISHES} publishes wait for their answer in the broker, which is the most there may be; send it again later`;
+  const reason =
+    `${MAX_PENDING_PUBLISHES} publishes, or ${MAX_PENDING_HEADER_BYTES} bytes of their headers, wait for their answer in the broker, ` +
+    'which is the most there may be; send it again later';
   return new PublishRefusedError(429, undefined, reason);
 }
 

@@ -67,7 +67,7 @@ class Dump {
   /** @returns false once nobody reads any more */
   private async printSegment(pair: SegmentPair, isLast: boolean): Promise<boolean> {
     const { stores } = this.directory;
-    const { extent, positions, refusal } = await judgeSegment(stores, pair, isLast);
+    const { extent, positions, isEndKnown, refusal } = await judgeSegment(stores, pair, isLast);
     if (refusal !== undefined) {
       const { file, position, reason } = refusal;
       this.terminal.note(`mmmq: a start is refused (${file}, byte ${position}: ${reason}): what can be read follows`);
@@ -76,7 +76,7 @@ class Dump {
     const window = new SegmentWindow(stores, pair.segment, endPosition);
     const first = Math.max(0, this.options.from - pair.baseOffset);
     const end = Math.min(count, this.options.to - pair.baseOffset + 1);
-    for await (const { record, payload, corruption } of readEntries(window, positions, count, first)) {
+    for await (const { record, payload, corruption } of readEntries(window, positions, { first, count, isEndKnown })) {
       if (record >= end) break;
       this.add(lineOf(pair.baseOffset + record, payload, corruption));
       if (this.bytes >= PRINT_BYTES && !(await this.flush())) return false;

@@ -6,7 +6,7 @@ import { PositionReader } from './position-reader.js';
 import { judgeSegment } from './segment-judgement.js';
 import { findSoundEntry, SegmentWalk } from './segment-walk.js';
 import { SegmentWindow } from './segment-window.js';
-import { findTopicFiles, type SegmentPair, type TopicFiles } from './topic-files.js';
+import { findTopicFiles, REBUILT_SUFFIX, type SegmentPair, type TopicFiles } from './topic-files.js';
 
 /** One change to one file. */
 export type RepairStep =
@@ -21,6 +21,7 @@ export type RepairStep =
   | { readonly kind: 'cut'; readonly path: string; readonly size: number; readonly reason: string }
   /** Make an empty file. */
   | { readonly kind: 'make'; readonly path: string; readonly reason: string }
+  | { readonly kind: 'remove'; readonly path: string; readonly reason: string }
   | { readonly kind: 'set-checkpoint'; readonly path: string; readonly offset: number; readonly reason: string };
 
 /** What no tool can mend without losing what is there, and what the operator can do about it. */
@@ -84,7 +85,8 @@ class TopicPlanner {
     steps.push(...(await this.planCheckpoints(end)));
     // Whatever is not understood here is not called well.
     const refusal = steps.length === 0 ? await this.refusalOfStart() : undefined;
-    return { topic, steps, losses, remaining: refusal === undefined ? [] : [this.noRemedy(refusal.message)] };
+    if (refusal !== undefined) return { topic, steps, losses, remaining: [this.noRemedy(refusal.message)] };
+    return { topic, steps: [...steps, ...this.planRemovals(steps)], losses, remaining };
   }
 
   private async planPair(pair: SegmentPair, expectedCount: number | undefined): Promise<PairPlan> {
@@ -174,6 +176,13 @@ class TopicPlanner {
       `${messages(named - count)} whose bytes are not in the segment file. New messages will get these offsets again. ` +
       `If there is a copy of ${pair.segment}, restore that instead`
     );
+  }
+
+  /** An index that an interrupted repair left half-written, or whole without its name: it is begun anew with its index, or not needed. */
+  private planRemovals(steps: readonly RepairStep[]): RepairStep[] {
+    return this.files.unfinishedRepairs
+      .filter((path) => !steps.some((step) => step.kind === 'rebuild-index' && path === `${step.path}${REBUILT_SUFFIX}`))
+      .map((path) => ({ kind: 'remove', path, reason: 'a repair that was interrupted left it' }));
   }
 
   private async planCheckpoints(end: number): Promise<RepairStep[]> {

@@ -17,12 +17,10 @@ import { PositionReader } from './position-reader.js';
 import type { RepairStep, TopicPlan } from './repair-plan.js';
 import { SegmentWalk } from './segment-walk.js';
 import { SegmentWindow } from './segment-window.js';
+import { REBUILT_SUFFIX } from './topic-files.js';
 
 const COPY_CHUNK_BYTES = 1024 * 1024;
 const RECORDS_PER_WRITE = 8192;
-
-/** An index that is being written; what stands under the index's own name is whole at every moment. */
-export const REBUILT_SUFFIX = '.repair';
 
 /**
  * Does what plans say. First everything that will be changed is copied aside, durably; only then the first byte is changed. Each step is
@@ -30,9 +28,10 @@ export const REBUILT_SUFFIX = '.repair';
  *
  *   copy aside       the data directory is as it was
  *   rebuild-index    a new file beside the index is written and synced, then takes its name, then the directory is synced: the index is the
- *                    old or the new one, and both name only what the segment still has
+ *                    old or the new one, and both name only what the segment still has. A crash before the rename leaves the new file; the
+ *                    next repair begins it anew, or removes it where the index needs no rebuilding any more
  *   cut              an index is cut before its segment, so that it never names what is gone
- *   make             the name is durable once the directory is synced
+ *   make, remove     the name is durable, or gone for good, once the directory is synced
  *   set-checkpoint   eight bytes in place: the old offset or the new
  */
 export class RepairWork {
@@ -124,6 +123,10 @@ export class RepairWork {
         return;
       case 'make':
         await (await this.fileSystem.open(step.path, OpenMode.NEW)).close();
+        await this.fileSystem.syncDirectory(dirname(step.path));
+        return;
+      case 'remove':
+        await this.fileSystem.remove(step.path);
         await this.fileSystem.syncDirectory(dirname(step.path));
         return;
       case 'set-checkpoint':

@@ -251,7 +251,58 @@ describe('repair', () => {
     }
     expect(failures).toBeGreaterThan(25);
   });
+
+  it('finishes what it left when it was interrupted before a rebuilt index got its name', async () => {
+    const rootDir = await dataDirectory();
+    await overwrite(join(rootDir, idx(OLDER)), 8, int64(20));
+    await append(join(rootDir, idx(OLDER)), Buffer.alloc(4));
+    const left = await interruptedBeforeRename(rootDir);
+    const verified = await mmmq(['verify', rootDir]);
+    expect(verified.code).toBe(1);
+    expect(verified.output).toContain(
+      `left by a repair that was interrupted: ${left}: "npx mmmq repair ${rootDir} --write" finishes it or removes it`,
+    );
+    expect(verified.output).not.toContain('leftover');
+
+    const { code, output } = await mmmq(['repair', rootDir, '--write']);
+    expect([code, output.includes('remove ')]).toEqual([0, false]);
+    expect(Object.keys(await snapshot(rootDir))).not.toContain(left);
+    expect(await started(rootDir)).toMatchObject({ texts: MESSAGES, warnings: [] });
+  });
+
+  it('removes what it left when it was interrupted where the index needs no rebuilding any more; a start leaves that alone', async () => {
+    const rootDir = await dataDirectory();
+    const sound = await readFile(join(rootDir, idx(OLDER)));
+    await append(join(rootDir, idx(OLDER)), Buffer.alloc(4));
+    await overwrite(join(rootDir, idx(OLDER)), 8, int64(20));
+    const left = await interruptedBeforeRename(rootDir);
+    await writeFile(join(rootDir, idx(OLDER)), sound);
+    const { engine, log } = fileEngine(rootDir);
+    await engine.open();
+    await engine.close();
+    expect(log.filter((line) => line.startsWith('warn'))).toEqual([expect.stringContaining(`${left} is none of the broker's files`)]);
+
+    const before = await snapshot(rootDir);
+    expect(JSON.parse((await mmmq(['verify', rootDir, '--json'])).output)).toMatchObject({
+      topics: [{ unfinishedRepairs: [join(rootDir, left)], leftovers: [], refusals: [] }],
+    });
+    expect((await mmmq(['repair', rootDir])).output).toContain(`  would remove ${left}: a repair that was interrupted left it\n`);
+    expect(await mmmq(['repair', rootDir, '--write'])).toMatchObject({ code: 0 });
+    const { [left]: _, ...others } = before;
+    expect(await snapshot(rootDir)).toEqual(others);
+    expect(await mmmq(['verify', rootDir])).toMatchObject({ code: 0 });
+  });
 });
+
+/** Runs a repair that ends between the last byte of a rebuilt index and its rename. @returns what it leaves */
+async function interruptedBeforeRename(rootDir: string): Promise<string> {
+  const fileSystem = new FaultyFileSystem();
+  fileSystem.fail({ operation: 'rename', path: /./, errno: 'EIO' });
+  expect(await mmmq(['repair', rootDir, '--write'], fileSystem)).toMatchObject({ code: 2 });
+  const left = `${idx(OLDER)}.repair`;
+  expect(Object.keys(await snapshot(rootDir))).toContain(left);
+  return left;
+}
 
 /** The disk fails once, at the n-th call of the operation. */
 class FailsOnce extends FaultyFileSystem {

@@ -70,6 +70,7 @@ function plansText(rootDir: string, plans: readonly TopicPlan[], isWriting: bool
         'rebuild-index': () => `rebuild ${name(step.path)}`,
         cut: () => `cut ${name(step.path)} to ${'size' in step ? step.size : 0} bytes`,
         make: () => `make ${name(step.path)}`,
+        remove: () => `remove ${name(step.path)}`,
         'set-checkpoint': () => `set ${name(step.path)} to offset ${'offset' in step ? step.offset : 0}`,
       }[step.kind]();
       lines.push(`  ${isWriting ? '' : 'would '}${what}: ${step.reason}`);

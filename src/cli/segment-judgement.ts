@@ -7,6 +7,8 @@ export interface SegmentJudgement {
   /** What a start serves; where it refuses, all that the files name. */
   readonly extent: SegmentExtent;
   readonly positions: PositionReader;
+  /** Whether the last message is known to end where the extent does. */
+  readonly isEndKnown: boolean;
   /** What a start puts right by itself. */
   readonly repairs: readonly Repair[];
   /** Why a start refuses. */
@@ -19,12 +21,12 @@ export async function judgeSegment(stores: SegmentStores, pair: SegmentPair, isL
   try {
     const { extent, repairs } = isLast ? await inspection.inspectLast() : await inspection.inspectOlder();
     const positions = await PositionReader.of(stores, pair.offsetIndex, filledPositions(repairs));
-    return { extent, positions, repairs, refusal: undefined };
+    return { extent, positions, isEndKnown: true, repairs, refusal: undefined };
   } catch (error) {
     if (!(error instanceof CorruptLogError)) throw error;
     const positions = await PositionReader.of(stores, pair.offsetIndex);
     const extent = { count: await positions.countWithoutZeroTail(), endPosition: await stores.segments.size(pair.segment) };
-    return { extent, positions, repairs: [], refusal: error };
+    return { extent, positions, isEndKnown: false, repairs: [], refusal: error };
   }
 }
 

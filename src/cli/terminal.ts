@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { Writable } from 'node:stream';
 import { SingleBar } from 'cli-progress';
 
 /** Where a command says what it has to say. */
@@ -21,26 +22,37 @@ export interface Progress {
 const LONG_RUN_MS = 1_000;
 const MIB = 1024 * 1024;
 
+/** For what is read by a program, and for where nobody looks. */
+export const NO_PROGRESS: Progress = { begin: ignore, add: ignore, end: ignore };
+
+type Output = Writable & { readonly isTTY?: boolean };
+
 /** The terminal of this process. A reader that goes away, such as `head`, is no error. */
 export class ProcessTerminal implements Terminal {
-  readonly progress: Progress = process.stderr.isTTY ? new ProgressBar() : { begin: ignore, add: ignore, end: ignore };
+  readonly progress: Progress;
   private isRead = true;
 
-  constructor() {
-    process.stdout.on('error', () => (this.isRead = false));
-    process.stderr.on('error', ignore);
+  /** @param nowMs counts on; where it began does not matter */
+  constructor(
+    private readonly output: Output = process.stdout,
+    private readonly errors: Output = process.stderr,
+    nowMs: () => number = () => performance.now(),
+  ) {
+    output.on('error', () => (this.isRead = false));
+    errors.on('error', ignore);
+    this.progress = errors.isTTY === true ? new ProgressBar(errors, nowMs) : NO_PROGRESS;
   }
 
   async print(text: string | Buffer): Promise<boolean> {
-    if (this.isRead && !process.stdout.write(text)) {
+    if (this.isRead && !this.output.write(text)) {
       // A reader that is gone never drains: the error or the close that tells so ends the wait.
-      await Promise.race([once(process.stdout, 'drain'), once(process.stdout, 'close')]).catch(() => (this.isRead = false));
+      await Promise.race([once(this.output, 'drain'), once(this.output, 'close')]).catch(() => (this.isRead = false));
     }
     return this.isRead;
   }
 
   note(line: string): void {
-    process.stderr.write(`${line}\n`);
+    this.errors.write(`${line}\n`);
   }
 }
 
@@ -50,18 +62,26 @@ class ProgressBar implements Progress {
   private totalBytes = 0;
   private bytes = 0;
 
+  constructor(
+    private readonly stream: Output,
+    private readonly nowMs: () => number,
+  ) {}
+
   begin(totalBytes: number): void {
-    this.beganAtMs = performance.now();
+    this.beganAtMs = this.nowMs();
     this.totalBytes = totalBytes;
     this.bytes = 0;
   }
 
   add(bytes: number): void {
     this.bytes += bytes;
-    if (this.bar === undefined && performance.now() - this.beganAtMs > LONG_RUN_MS) {
+    if (this.bar === undefined && this.nowMs() - this.beganAtMs > LONG_RUN_MS) {
       this.bar = new SingleBar({
-        stream: process.stderr,
+        stream: this.stream,
         clearOnComplete: true,
+        // Switched off, it would stay so in the terminal after a run that was interrupted; the line is short enough.
+        linewrap: true,
+        barsize: 30,
         format: 'read [{bar}] {value} of {total} MiB, {eta_formatted} to go',
       });
       this.bar.start(Math.ceil(this.totalBytes / MIB), 0);

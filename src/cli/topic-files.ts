@@ -9,6 +9,9 @@ import {
   type FileSystem,
 } from '../storage/index.js';
 
+/** Behind the name of an offset index that a repair is writing; what stands under the index's own name is whole at every moment. */
+export const REBUILT_SUFFIX = '.repair';
+
 /** The two files of a segment: their paths, and which of them are there. */
 export interface SegmentPair {
   readonly baseOffset: number;
@@ -27,6 +30,8 @@ export interface TopicFiles {
   /** What has a segment's name and is none. */
   readonly misfits: readonly CorruptLogError[];
   readonly checkpoints: readonly { readonly dispatcher: string; readonly path: string }[];
+  /** Paths of offset indexes that a repair was writing when it was interrupted. */
+  readonly unfinishedRepairs: readonly string[];
   /** Paths of what is none of the broker's. */
   readonly leftovers: readonly string[];
   /** An empty directory, or one with nothing of the broker's, is none: a start leaves it alone. */
@@ -37,6 +42,7 @@ export async function findTopicFiles(fileSystem: FileSystem, rootDir: string, to
   const dir = join(rootDir, topic);
   const pairs = new Map<number, SegmentPair>();
   const misfits: CorruptLogError[] = [];
+  const unfinishedRepairs: string[] = [];
   const leftovers: string[] = [];
   let hasCheckpoints = false;
   for (const entry of await fileSystem.list(dir)) {
@@ -44,6 +50,7 @@ export async function findTopicFiles(fileSystem: FileSystem, rootDir: string, to
     const name = parseSegmentName(entry.name);
     if (name === undefined) {
       if (entry.name === CHECKPOINTS_DIRECTORY && entry.kind === 'directory') hasCheckpoints = true;
+      else if (entry.kind === 'file' && isRebuiltIndex(entry.name)) unfinishedRepairs.push(path);
       else leftovers.push(path);
     } else if (entry.kind !== 'file') misfits.push(new CorruptLogError(path, 0, 'a file of a segment is no ordinary file'));
     else if (!Number.isSafeInteger(name.baseOffset)) {
@@ -65,15 +72,22 @@ export async function findTopicFiles(fileSystem: FileSystem, rootDir: string, to
       else checkpoints.push({ dispatcher, path });
     }
   }
+  const isTopic = pairs.size > 0 || misfits.length > 0 || hasCheckpoints;
   return {
     topic,
     dir,
     pairs: [...pairs.values()].sort((a, b) => a.baseOffset - b.baseOffset),
     misfits,
     checkpoints,
-    leftovers,
-    isTopic: pairs.size > 0 || misfits.length > 0 || hasCheckpoints,
+    // No repair goes where there is no topic.
+    unfinishedRepairs: isTopic ? unfinishedRepairs : [],
+    leftovers: isTopic ? leftovers : [...leftovers, ...unfinishedRepairs],
+    isTopic,
   };
+}
+
+function isRebuiltIndex(name: string): boolean {
+  return name.endsWith(REBUILT_SUFFIX) && parseSegmentName(name.slice(0, -REBUILT_SUFFIX.length))?.kind === 'offset-index';
 }
 
 function newPair(dir: string, baseOffset: number): SegmentPair {

@@ -53,6 +53,8 @@ export interface TopicReport {
   readonly refusals: readonly Refusal[];
   readonly remnants: readonly Remnant[];
   readonly checkpoints: readonly CheckpointReport[];
+  /** Paths of what a repair left that was interrupted; a start leaves it alone, the next repair does not. */
+  readonly unfinishedRepairs: readonly string[];
   /** Paths of what is none of the broker's. */
   readonly leftovers: readonly string[];
   /** Where the disk did not let the topic be read to its end. */
@@ -102,6 +104,7 @@ function hasTopicFindings(topic: TopicReport): boolean {
     topic.corruptMessages > 0 ||
     topic.refusals.length > 0 ||
     topic.remnants.length > 0 ||
+    topic.unfinishedRepairs.length > 0 ||
     topic.leftovers.length > 0 ||
     topic.checkpoints.some(({ problem }) => problem !== undefined)
   );
@@ -161,6 +164,7 @@ class TopicVerification {
       refusals: this.refusals,
       remnants: this.remnants,
       checkpoints: this.checkpoints,
+      unfinishedRepairs: this.files?.unfinishedRepairs ?? [],
       leftovers: this.files?.leftovers ?? [],
       ...(unreadable === undefined ? {} : { unreadable }),
     };
@@ -217,14 +221,15 @@ class TopicVerification {
     const { stores } = this.directory;
     const positions = await PositionReader.of(stores, pair.offsetIndex);
     const endPosition = await this.segmentSize(pair);
-    return { extent: { count: positions.count, endPosition }, positions, repairs: [], refusal: undefined };
+    return { extent: { count: positions.count, endPosition }, positions, isEndKnown: false, repairs: [], refusal: undefined };
   }
 
-  private async readMessages(pair: SegmentPair, isLiveTail: boolean, { extent, positions }: SegmentJudgement): Promise<void> {
+  private async readMessages(pair: SegmentPair, isLiveTail: boolean, judgement: SegmentJudgement): Promise<void> {
+    const { extent, positions, isEndKnown } = judgement;
     const window = new SegmentWindow(this.directory.stores, pair.segment, extent.endPosition);
     this.messages += extent.count;
     let progressed = 0;
-    for await (const entry of readEntries(window, positions, extent.count)) {
+    for await (const entry of readEntries(window, positions, { count: extent.count, isEndKnown })) {
       if (entry.position > progressed) {
         this.options.progress.add(entry.position - progressed);
         progressed = entry.position;
@@ -245,10 +250,11 @@ class TopicVerification {
 
   /** Beside a broker an append may have been taken back, and another written in its place, while we read: look again, with nothing kept. */
   private async isPassingState(pair: SegmentPair, record: number): Promise<boolean> {
-    const { extent, positions } = await this.judgeLive(pair);
+    const { extent, positions, isEndKnown } = await this.judgeLive(pair);
     if (record >= extent.count) return true;
     const window = new SegmentWindow(this.directory.stores, pair.segment, extent.endPosition);
-    for await (const entry of readEntries(window, positions, extent.count, record)) return entry.corruption === undefined;
+    const range = { first: record, count: extent.count, isEndKnown };
+    for await (const entry of readEntries(window, positions, range)) return entry.corruption === undefined;
     return true;
   }
 

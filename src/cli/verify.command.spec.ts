@@ -71,6 +71,7 @@ describe('verify', () => {
       refusals: [],
       remnants: [],
       checkpoints: [{ dispatcher: 'order-dispatcher', offset: 0 }],
+      unfinishedRepairs: [],
       leftovers: [],
     });
   });
@@ -113,6 +114,14 @@ describe('verify', () => {
     await engine.close();
     expect(corrupt).toEqual([1, 4]);
     expect((await verified(rootDir)).topic.corrupt.map(({ offset }) => offset)).toEqual(corrupt);
+  });
+
+  it('calls no message corrupt for what follows it, where a start refuses because of that', async () => {
+    const rootDir = await dataDirectory();
+    await append(join(rootDir, mmm(OLDER)), Buffer.from('tail'));
+    const { topic } = await verified(rootDir);
+    expect(topic).toMatchObject({ messages: 5, corruptMessages: 0, refusals: [{ file: join(rootDir, mmm(OLDER)) }] });
+    expect((await mmmq(['dump', rootDir, TOPIC])).output).not.toContain('corrupt');
   });
 
   it('finds checkpoints that are unreadable or beyond the end', async () => {

@@ -3,7 +3,7 @@ import { shellWord } from '../core/index.js';
 import type { FileSystem } from '../storage/index.js';
 import { DataDirectory } from './data-directory.js';
 import { ExitCode } from './exit-code.js';
-import type { Terminal } from './terminal.js';
+import { NO_PROGRESS, type Terminal } from './terminal.js';
 import { hasFindings, verify, type TopicReport, type VerificationReport } from './verification.js';
 
 export interface VerifyOptions {
@@ -13,8 +13,8 @@ export interface VerifyOptions {
 
 export async function verifyCommand(fileSystem: FileSystem, terminal: Terminal, dir: string, options: VerifyOptions): Promise<ExitCode> {
   const { live } = options;
-  const read = (): Promise<VerificationReport> =>
-    DataDirectory.read(fileSystem, dir, (directory) => verify(directory, { live, progress: terminal.progress }));
+  const progress = options.json ? NO_PROGRESS : terminal.progress;
+  const read = (): Promise<VerificationReport> => DataDirectory.read(fileSystem, dir, (directory) => verify(directory, { live, progress }));
   if (live) {
     terminal.note(
       'Reading without the lock. A broker may be writing: what stands behind the last position of a topic, such as an append under way, is not judged.',
@@ -56,6 +56,11 @@ function topicLines(topic: TopicReport, rootDir: string): string[] {
   for (const { dispatcher, offset, problem } of topic.checkpoints) {
     lines.push(
       `  checkpoint: ${dispatcher}${offset === undefined ? '' : ` at offset ${offset}`}${problem === undefined ? '' : `: ${problem}`}`,
+    );
+  }
+  for (const path of topic.unfinishedRepairs) {
+    lines.push(
+      `  left by a repair that was interrupted: ${name(path)}: "npx mmmq repair ${shellWord(rootDir)} --write" finishes it or removes it`,
     );
   }
   for (const path of topic.leftovers) lines.push(`  leftover: ${name(path)} is none of the broker's`);

@@ -9,7 +9,7 @@ import { MemoryEngine, type MemoryTopicLog } from '../../test/support/memory-eng
 import { temporaryDirectories } from '../../test/support/temporary-directory.js';
 import { ack, answer, nack, silence, status, TestConsumer, type TestAnswer } from '../../test/support/test-consumer.js';
 import { until } from '../../test/support/until.js';
-import { ErrorCode, MmmqError, type TopicLog } from '../core/index.js';
+import { ErrorCode, MmmqError, Turns, type TopicLog } from '../core/index.js';
 import type { Message } from '../message/index.js';
 import { UndiciConsumerClient, type ConsumerClient, type ConsumerReply } from './consumer-client/index.js';
 import { DispatcherWorker, type WorkerOptions } from './dispatcher-worker.js';
@@ -41,6 +41,7 @@ describe('DispatcherWorker', () => {
   let consumers: TestConsumer[];
   let workers: DispatcherWorker[];
   let client: ConsumerClient;
+  let turns: Turns;
 
   beforeEach(() => {
     engine = new MemoryEngine();
@@ -60,6 +61,7 @@ describe('DispatcherWorker', () => {
     consumers = [];
     workers = [];
     client = new UndiciConsumerClient();
+    turns = new Turns(4);
     const keep = (line: unknown): void => void logged.push(String(line));
     const logger: LoggerService = { log: keep, warn: keep, error: keep, debug: keep };
     Logger.overrideLogger(logger);
@@ -92,6 +94,7 @@ describe('DispatcherWorker', () => {
           append: async (message) => appendDeadLetter(message),
         },
       },
+      turns,
     );
     workers.push(worker);
     worker.start();
@@ -564,6 +567,81 @@ describe('DispatcherWorker', () => {
       expect(await passWaitsOf(worker)).toEqual([1_000, 1_000, 2_000]);
       expect(target.received.map(({ attempt }) => attempt)).toEqual([1, 2]);
       expect(worker.subscription.counters).toMatchObject({ delivered: 1, skippedCorrupt: 0 });
+    });
+  });
+
+  describe('while others of its dispatcher have the turns', () => {
+    /** A consumer that answers when it is told to. */
+    const posts: { readonly body: string; readonly answer: () => void }[] = [];
+
+    beforeEach(() => {
+      turns = new Turns(1);
+      posts.length = 0;
+      const body = Buffer.from('{"acknowledgement":"ACK"}');
+      client = {
+        post: (request) =>
+          new Promise((resolve) => {
+            posts.push({ body: request.body.toString(), answer: () => resolve({ kind: 'answer', status: 200, body }) });
+          }),
+        close: () => Promise.resolve(),
+      };
+    });
+
+    /** A worker that has read ahead and waits behind the attempt of another one. */
+    async function waiting(): Promise<{ worker: DispatcherWorker; reads: string[] }> {
+      const target = await startConsumer();
+      const other = engine.withTopic('order.other');
+      await other.append([Buffer.from('other')]);
+      await publish('a', 'b', 'c');
+      const reads = noteReads();
+      const worker = subscribe(target);
+      await until(() => posts.length === 1);
+      // It joins the line in the middle of the first attempt, and so comes before the second one.
+      subscribe(target, {}, other);
+      await until(() => other.positions.get(NAME) === 0);
+      posts[0]?.answer();
+      await until(() => posts.length === 2 && committed() === 1);
+      expect(posts[1]?.body).toBe('other');
+      return { worker, reads };
+    }
+
+    it('sends nothing, and reads when its turn has come: no message is held, and no time of the attempt is spent', async () => {
+      const { worker, reads } = await waiting();
+      await setImmediate();
+      expect([posts.length, reads, state(worker)]).toEqual([2, ['0+1'], WorkerState.DRAINING]);
+      posts[1]?.answer();
+      await until(() => posts.length === 3);
+      expect(posts[2]?.body).toContain('"b"');
+      posts[2]?.answer();
+      await until(() => posts.length === 4);
+      expect(reads).toEqual(['0+1', '1+1', '2+64']);
+      posts[3]?.answer();
+      await idle(worker);
+    });
+
+    it('is stopped at once', async () => {
+      const { worker } = await waiting();
+      await worker.stop();
+      expect(worker.subscription).toMatchObject({ state: WorkerState.STOPPED, nextOffset: 1, lastProblem: undefined });
+      posts[1]?.answer();
+      await setImmediate();
+      expect(posts).toHaveLength(2);
+    });
+
+    it('leaves its turn to them while its own disk fails', async () => {
+      const target = await startConsumer();
+      const other = engine.withTopic('order.other');
+      await other.append([Buffer.from('other')]);
+      await publish('a');
+      engine.faults.read = (topic) => {
+        if (topic === log.topic) throw new Error('EIO');
+      };
+      const worker = subscribe(target);
+      await until(() => state(worker) === WorkerState.BACKING_OFF);
+      subscribe(target, {}, other);
+      await until(() => posts.length === 1);
+      expect(posts[0]?.body).toBe('other');
+      posts[0]?.answer();
     });
   });
 

@@ -1,5 +1,14 @@
 import { Logger } from '@nestjs/common';
-import { backoffMs, ErrorCode, isDeadLetterTopic, MmmqError, type Host, type LogEntry, type ReadLimits } from '../core/index.js';
+import {
+  backoffMs,
+  ErrorCode,
+  isDeadLetterTopic,
+  MmmqError,
+  type Host,
+  type LogEntry,
+  type ReadLimits,
+  type Turns,
+} from '../core/index.js';
 import { deadLetterOf, type DeadLetter } from '../message/index.js';
 import type { DispatcherSettings } from '../settings/index.js';
 import type { TopicQueue } from '../topic-queue/index.js';
@@ -90,6 +99,9 @@ class Stopped extends Error {}
  *
  * Whatever fails is tried again after a wait, without end; nothing is passed over because the disk or the consumer is not there. A worker that
  * waits, or rests, holds no message in memory: thousands of them may wait for one consumer. It reads the message again when its wait is over.
+ *
+ * The workers of a dispatcher share its turns: no more of them than that read and send at a time. The wait for a turn is none of the
+ * attempt's time.
  */
 export class DispatcherWorker {
   private readonly logger = new Logger('Dispatcher');
@@ -101,7 +113,7 @@ export class DispatcherWorker {
 
   private state: WorkerState = WorkerState.IDLE;
   private nextOffset: number | undefined;
-  /** The messages in memory, consecutive, the one under way among them. None in any state but DRAINING. */
+  /** The messages in memory, consecutive, the one under way among them. None in any state but DRAINING, and none while it waits for its turn. */
   private held: readonly LogEntry[] = [];
   /** A message came to its end since the worker last waited or rested. */
   private isFlowing = false;
@@ -114,6 +126,7 @@ export class DispatcherWorker {
     private readonly topicQueue: DispatchedTopicQueue,
     private readonly client: ConsumerClient,
     private readonly runtime: DispatcherRuntime,
+    private readonly turns: Turns,
   ) {}
 
   get subscription(): Subscription {
@@ -138,7 +151,7 @@ export class DispatcherWorker {
    */
   async stop(): Promise<void> {
     this.endArrivals?.();
-    this.stopping.abort();
+    this.stopping.abort(new Stopped());
     if (this.state === WorkerState.IDLE) this.enter(WorkerState.STOPPED);
     if (await this.drainedWithin(STOP_GRACE_MS)) return;
     this.aborting.abort();
@@ -192,13 +205,23 @@ export class DispatcherWorker {
   }
 
   private async attempt(offset: number, progress: Progress): Promise<Step> {
-    const entry = await this.insist('reading failed', () => this.read(offset));
-    if (this.stopping.signal.aborted) throw new Stopped();
-    if (entry.corruption !== undefined) return { kind: 'end', outcome: this.skip(entry) };
+    const sent = await this.insist('reading failed', () => this.inTurn(() => this.send(offset, progress)));
+    return typeof sent === 'string' ? { kind: 'end', outcome: sent } : this.judge(offset, sent, progress);
+  }
 
+  /** @throws {Stopped} when the worker is to stop before its turn comes */
+  private inTurn<T>(work: () => Promise<T>): Promise<T> {
+    if (!this.turns.hasFree) this.letGo();
+    return this.turns.take(work, { signal: this.stopping.signal });
+  }
+
+  /** @returns what came of the attempt, or how the message ended without one */
+  private async send(offset: number, progress: Progress): Promise<ConsumerReply | Outcome> {
+    const entry = await this.read(offset);
+    if (this.stopping.signal.aborted) throw new Stopped();
+    if (entry.corruption !== undefined) return this.skip(entry);
     progress.attempts += 1;
-    const reply = await this.post(offset, entry.payload, progress.attempts);
-    return this.judge(offset, reply, progress);
+    return this.post(offset, entry.payload, progress.attempts);
   }
 
   /** @throws {Error} when the topic queue gives another message than was asked for, which is never taken for this one */
@@ -283,6 +306,7 @@ export class DispatcherWorker {
       try {
         return await action();
       } catch (error) {
+        if (error instanceof Stopped) throw error;
         if (error instanceof MmmqError && error.code === ErrorCode.CLOSED) throw new Stopped();
         await this.backOff(run, 'error', `${failure} (${reasonOf(error)})`);
       }
@@ -314,7 +338,11 @@ export class DispatcherWorker {
 
   private enter(state: WorkerState): void {
     this.state = transition(this.state, state);
-    if (state === WorkerState.DRAINING) return;
+    if (state !== WorkerState.DRAINING) this.letGo();
+  }
+
+  /** Keeps no message in memory. */
+  private letGo(): void {
     this.held = [];
     this.isFlowing = false;
   }

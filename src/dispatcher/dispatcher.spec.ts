@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { MemoryEngine, type MemoryTopicLog } from '../../test/support/memory-engine.js';
@@ -5,7 +6,7 @@ import { silence, TestConsumer } from '../../test/support/test-consumer.js';
 import { until } from '../../test/support/until.js';
 import { Host, systemClock, TopicPattern } from '../core/index.js';
 import { IdempotencyMemory, TopicQueue, TopicQueueInitialized } from '../topic-queue/index.js';
-import { UndiciConsumerClient } from './consumer-client/index.js';
+import { UndiciConsumerClient, type ConsumerClient } from './consumer-client/index.js';
 import { Dispatcher } from './dispatcher.js';
 import type { DispatcherRuntime } from './dispatcher.runtime.js';
 
@@ -87,6 +88,42 @@ describe('Dispatcher', () => {
     }
     await until(() => quick.positions.get('a') === 2);
     expect(slow.positions.get('a')).toBe(0);
+  });
+
+  it('has 128 attempts under way at most, takes the other topics in their order, and holds back no other dispatcher', async () => {
+    const attempts: { readonly topic: string; readonly fail: () => void }[] = [];
+    const client: ConsumerClient = {
+      post: ({ headers }) =>
+        new Promise((resolve) => {
+          const fail = (): void => resolve({ kind: 'failure', reason: 'it hung' });
+          attempts.push({ topic: `${headers['mmmq-dispatcher']} ${headers['mmmq-topic']}`, fail });
+        }),
+      close: async () => attempts.forEach(({ fail }) => fail()),
+    };
+    const logs = await Promise.all(
+      Array.from({ length: 130 }, async (_, index) => {
+        const log = logOf(`order.${index}`);
+        await log.append([Buffer.from('{}')]);
+        return log;
+      }),
+    );
+    const [a, b] = [new Dispatcher('a', HOST, PATTERNS, { client }), new Dispatcher('b', HOST, PATTERNS, { client })];
+    for (const one of [a, b]) one.attach(RUNTIME);
+    for (const log of logs) a.onTopicQueueInitialized(initialized(log));
+    await until(() => attempts.length >= 128);
+    await setImmediate();
+    expect(attempts.map(({ topic }) => topic)).toEqual(Array.from({ length: 128 }, (_, index) => `a order.${index}`));
+    for (const log of logs.slice(0, 1)) b.onTopicQueueInitialized(initialized(log));
+    await until(() => attempts.length === 129);
+    expect(attempts[128]?.topic).toBe('b order.0');
+    attempts[5]?.fail();
+    await until(() => attempts.length === 130);
+    expect(attempts[129]?.topic).toBe('a order.128');
+
+    const stopped = Promise.all([a.stop(), b.stop()]);
+    await client.close();
+    await stopped;
+    expect(attempts).toHaveLength(130);
   });
 
   it('is run by one broker at a time, and by another one after that', async () => {

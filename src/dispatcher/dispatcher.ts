@@ -1,11 +1,17 @@
 import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import { OnEvent } from '@nestjs/event-emitter';
-import { ErrorCode, Host, MmmqError, TopicPattern, type Backoff } from '../core/index.js';
+import { ErrorCode, Host, MmmqError, TopicPattern, Turns, type Backoff } from '../core/index.js';
 import { dispatcherSettings } from '../settings/index.js';
 import { TOPIC_QUEUE_INITIALIZED, TopicQueueInitialized } from '../topic-queue/index.js';
 import { UndiciConsumerClient, type ConsumerClient } from './consumer-client/index.js';
 import { DispatcherWorker, type Subscription } from './dispatcher-worker.js';
 import type { DispatcherRuntime } from './dispatcher.runtime.js';
+
+/**
+ * So many attempts of one dispatcher are under way at a time, each with a connection of its own; other topics wait for their turn. Otherwise
+ * a consumer that hangs would hold a connection for each of thousands of topics, and publishes would find no handle left for their files.
+ */
+export const MAX_ATTEMPTS_AT_ONCE = 128;
 
 /** What a `Dispatcher` may be told beside its name, host and patterns. Each has its default. */
 export interface DispatcherOptions {
@@ -37,6 +43,7 @@ export class Dispatcher implements OnApplicationBootstrap {
   readonly maxResends: number;
   readonly backoff: Backoff;
 
+  private turns = new Turns(MAX_ATTEMPTS_AT_ONCE);
   private readonly workers = new Map<string, DispatcherWorker>();
   private readonly givenClient: ConsumerClient | undefined;
   private ownClient: ConsumerClient | undefined;
@@ -96,7 +103,7 @@ export class Dispatcher implements OnApplicationBootstrap {
     const { topic } = topicQueue;
     if (this.runtime === undefined || this.workers.has(topic)) return;
     if (!this.patterns.some((pattern) => pattern.matches(topic))) return;
-    const worker = new DispatcherWorker(this, topicQueue, this.client, this.runtime);
+    const worker = new DispatcherWorker(this, topicQueue, this.client, this.runtime, this.turns);
     this.workers.set(topic, worker);
     worker.start();
   }
@@ -109,6 +116,8 @@ export class Dispatcher implements OnApplicationBootstrap {
     this.runtime = undefined;
     await Promise.all([...this.workers.values()].map((worker) => worker.stop()));
     this.workers.clear();
+    // One that did not stop in time may keep its turn for ever.
+    this.turns = new Turns(MAX_ATTEMPTS_AT_ONCE);
     const client = this.ownClient;
     this.ownClient = undefined;
     try {

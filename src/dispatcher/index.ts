@@ -9,6 +9,6 @@ export { DispatcherCoreModule } from './dispatcher-core.module.js';
 export { getDispatcherToken, InjectDispatcher } from './dispatcher.decorators.js';
 export { DispatcherModule, type DispatcherModuleAsyncOptions, type DispatcherModuleOptions } from './dispatcher.module.js';
 export { DispatcherRegistry } from './dispatcher.registry.js';
-export { Dispatcher, type DispatcherOptions } from './dispatcher.js';
+export { Dispatcher, MAX_ATTEMPTS_AT_ONCE, type DispatcherOptions } from './dispatcher.js';
 export { WorkerState } from './dispatcher-worker.state.js';
 export type { Subscription, WorkerCounters } from './dispatcher-worker.js';

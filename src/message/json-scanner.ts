@@ -68,8 +68,8 @@ const closingBytes = new Uint8Array(MAX_SCAN_DEPTH + 1);
  * It does not look at the encoding: that the bytes are UTF-8 is the caller's to check (`isUtf8`), and a byte order mark is an unexpected
  * byte like any other.
  *
- * Always to be called in the order of the grammar: `enterObject`, then `nextMember` and one value in turn, until `nextMember` is false.
- * Objects can be entered inside of one another.
+ * Always to be called in the order of the grammar: `enterObject`, then `nextMember` and one value in turn, until `nextMember` is false; and
+ * likewise `enterArray` and `nextElement`. Objects and arrays can be entered inside of one another.
  */
 export class JsonScanner {
   /** The next byte to look at. */
@@ -81,7 +81,8 @@ export class JsonScanner {
   valueStart = 0;
   valueEnd = 0;
 
-  private afterMember = false;
+  /** The last thing was a member or an element: a comma comes before the next. */
+  private afterItem = false;
 
   /** @param maxDepth how many levels of arrays and objects a skipped value may have; a value that is itself an array has one */
   constructor(
@@ -98,27 +99,46 @@ export class JsonScanner {
   }
 
   enterObject(): void {
-    if (this.peek() !== OPEN_BRACE) this.fail(this.position, 'expected "{"');
-    this.position++;
-    this.afterMember = false;
+    this.enter(OPEN_BRACE, 'expected "{"');
+  }
+
+  enterArray(): void {
+    this.enter(OPEN_BRACKET, 'expected "["');
   }
 
   /** Steps to the next member's value; its name's span is set then. @returns false when the object is closed instead */
   nextMember(): boolean {
-    const byte = this.peek();
-    if (byte === CLOSE_BRACE) {
-      this.position++;
-      // The object that ends here is a value of the one around it.
-      this.afterMember = true;
-      return false;
-    }
-    if (this.afterMember) {
-      if (byte !== COMMA) this.fail(this.position, 'expected "," or "}"');
-      this.position = this.afterSpace(this.position + 1);
-    }
+    if (!this.nextItem(CLOSE_BRACE, 'expected "," or "}"')) return false;
     this.nameStart = this.position;
     this.nameEnd = this.afterString(this.position, 'expected a member name in quotes');
     this.position = this.afterColon(this.nameEnd);
+    return true;
+  }
+
+  /** Steps to the next element's first byte. @returns false when the array is closed instead */
+  nextElement(): boolean {
+    return this.nextItem(CLOSE_BRACKET, 'expected "," or "]"');
+  }
+
+  private enter(openingByte: number, expected: string): void {
+    if (this.peek() !== openingByte) this.fail(this.position, expected);
+    this.position++;
+    this.afterItem = false;
+  }
+
+  private nextItem(closingByte: number, expected: string): boolean {
+    const byte = this.peek();
+    if (byte === closingByte) {
+      this.position++;
+      // What ends here is a value of what is around it.
+      this.afterItem = true;
+      return false;
+    }
+    if (this.afterItem) {
+      if (byte !== COMMA) this.fail(this.position, expected);
+      this.position = this.afterSpace(this.position + 1);
+      this.afterItem = false;
+    }
     return true;
   }
 
@@ -127,7 +147,7 @@ export class JsonScanner {
     this.valueStart = this.afterSpace(this.position);
     this.valueEnd = this.afterValue(this.valueStart);
     this.position = this.valueEnd;
-    this.afterMember = true;
+    this.afterItem = true;
   }
 
   /** Nothing but white space may follow. */

@@ -30,6 +30,7 @@ export class Message {
   /** The broker's members, each with its comma in front. ASCII alone: the rules of id and trace context see to it. */
   private readonly addedMembers: string;
 
+  /** @internal */
   constructor({ topic, id, content, object, addedId, trace }: MessageParts) {
     this.topic = topic;
     this.id = id;

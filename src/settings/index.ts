@@ -1,4 +1,4 @@
-export { InvalidSettingsError } from './invalid-settings.error.js';
+export { InvalidSettingsError, type SettingProblem } from './invalid-settings.error.js';
 export { brokerSettings, dispatcherSettings, type BrokerOptions, type DispatcherDefinition } from './module-options.js';
 export { settingsConfiguration } from './settings.configuration.js';
 export { BROKER_SETTINGS } from './settings.token.js';

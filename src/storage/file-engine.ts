@@ -43,6 +43,8 @@ const TOPICS_AT_A_TIME = 8;
 const FILES_PER_NEW_TOPIC = 5;
 /** So many appends, reads, and checkpoints each use the disk at a time; one has two files open at most. */
 const TURNS_AT_A_TIME = 64;
+/** What appends, reads and checkpoints can have open at once. */
+export const MAX_FILES_IN_USE = 3 * 2 * TURNS_AT_A_TIME;
 
 interface FoundTopic {
   readonly topic: string;

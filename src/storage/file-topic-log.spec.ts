@@ -104,14 +104,17 @@ describe('an append', () => {
     },
   );
 
-  it('that fails in its second segment keeps what the first one took', async () => {
+  it('that fails in its second segment keeps what the first one took, and tells of it', async () => {
     const rootDir = await newDirectory();
     const fileSystem = new FaultyFileSystem();
     const { engine } = fileEngine(rootDir, { fileSystem, segmentMaxBytes: 1 });
     await engine.open();
     const topic = await engine.create('t');
+    const seen: number[] = [];
+    topic.onArrival(() => seen.push(topic.count));
     fileSystem.fail({ operation: 'write', path: /0001\.mmm$/, errno: 'EIO', times: 1 });
     expect(await topic.append(texts('kept', 'lost'))).toMatchObject({ offsets: [0], failure: { code: 'MMMQ_APPEND_FAILED' } });
+    expect(seen).toEqual([1]);
     expect((await topic.append(texts('next'))).offsets).toEqual([1]);
     expect(await readTexts(topic)).toEqual(['kept', 'next']);
     await engine.close();
@@ -126,7 +129,7 @@ describe('an append', () => {
     const topic = await engine.create('t');
     await topic.append(texts('a'));
     for (const extension of ['mmm', 'idx']) {
-      fileSystem.fail({ operation: 'open', path: new RegExp(`0000\\.${extension}$`), errno: 'EMFILE', times: 1 });
+      fileSystem.fail({ operation: 'open', path: new RegExp(`0000\\.${extension}$`), errno: 'EACCES', times: 1 });
       fileSystem.calls.length = 0;
       expect(await topic.append(texts('b'))).toMatchObject({ offsets: [], failure: { code: 'MMMQ_APPEND_FAILED' } });
       expect(fileSystem.calls.filter((call) => call.startsWith('write'))).toEqual([]);
@@ -143,7 +146,7 @@ describe('an append', () => {
     await engine.open();
     const topic = await engine.create('t');
     await topic.append(texts('a'));
-    fileSystem.fail({ operation: 'open', path: /0001\.idx$/, errno: 'EMFILE', times: 1 });
+    fileSystem.fail({ operation: 'open', path: /0001\.idx$/, errno: 'EACCES', times: 1 });
     expect(await topic.append(texts('b'))).toMatchObject({ offsets: [], failure: { code: 'MMMQ_APPEND_FAILED' } });
     expect((await topic.append(texts('b again'))).offsets).toEqual([1]);
     await engine.close();

@@ -1,10 +1,12 @@
 export { CHECKPOINTS_DIRECTORY, CheckpointStore, checkpointFileName, parseCheckpointFileName } from './checkpoint/index.js';
-export { FileEngine } from './file-engine.js';
+export { FileEngine, MAX_FILES_IN_USE } from './file-engine.js';
 export {
   DataDirectoryLock,
   DataDirectoryLockedError,
   FileError,
+  MAX_IDLE_OPEN_FILES,
   NodeFileSystem,
+  openFileLimit,
   OpenFiles,
   OpenMode,
   ReadOnlyFileSystem,

@@ -27,24 +27,23 @@ export class StorageModule {
         { provide: OffsetIndexStore, useFactory: (files: OpenFiles) => new OffsetIndexStore(files), inject: [OpenFiles] },
         {
           provide: CheckpointStore,
-          useFactory: (fileSystem: FileSystem, files: OpenFiles) => new CheckpointStore(fileSystem, files),
-          inject: [FILE_SYSTEM, OpenFiles],
+          useFactory: (files: OpenFiles) => new CheckpointStore(files.fileSystem, files),
+          inject: [OpenFiles],
         },
         {
           provide: ENGINE,
           useFactory: (
             { storage, segment }: BrokerSettings,
-            fileSystem: FileSystem,
             files: OpenFiles,
             segments: SegmentStore,
             offsetIndexes: OffsetIndexStore,
             checkpoints: CheckpointStore,
           ) =>
             new FileEngine(
-              { fileSystem, files, segments, offsetIndexes, checkpoints, logger: new Logger('Storage') },
+              { fileSystem: files.fileSystem, files, segments, offsetIndexes, checkpoints, logger: new Logger('Storage') },
               { rootDir: storage.rootDir, reserveBytes: storage.reserveBytes, segmentMaxBytes: segment.maxBytes },
             ),
-          inject: [BROKER_SETTINGS, FILE_SYSTEM, OpenFiles, SegmentStore, OffsetIndexStore, CheckpointStore],
+          inject: [BROKER_SETTINGS, OpenFiles, SegmentStore, OffsetIndexStore, CheckpointStore],
         },
       ],
       exports: [ENGINE],

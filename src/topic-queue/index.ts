@@ -5,4 +5,5 @@ export { TOPIC_QUEUE_INITIALIZED, TopicQueueInitialized } from './topic-queue.ev
 export { TopicQueueModule } from './topic-queue.module.js';
 export { TopicQueueServiceState } from './topic-queue-service.state.js';
 export { TopicQueueService } from './topic-queue.service.js';
+export { TopicQueueState } from './topic-queue.state.js';
 export { TopicQueue } from './topic-queue.js';

@@ -17,7 +17,7 @@ import { Gate } from '../../test/support/gate.js';
 import { MemoryEngine } from '../../test/support/memory-engine.js';
 import { until } from '../../test/support/until.js';
 import { ENGINE, ErrorCode, MmmqError } from '../core/index.js';
-import { type Message, messageOf } from '../message/index.js';
+import { deadLetterOf, type Message, messageOf } from '../message/index.js';
 import {
   TOPIC_QUEUE_INITIALIZED,
   type TopicQueueInitialized,
@@ -322,6 +322,41 @@ describe('TopicQueueService', () => {
       await setImmediate();
     }
     expect((await appends).map(({ status }) => status === 'fulfilled')).toEqual(topics.map((topic) => topic !== 'new.1'));
+  });
+
+  it('makes the topic of dead letters next, however many others wait', async () => {
+    const engine = new MemoryEngine();
+    const begun: string[] = [];
+    const gates: Gate[] = [];
+    engine.faults.create = async (topic) => {
+      begun.push(topic);
+      const gate = new Gate();
+      gates.push(gate);
+      await gate.opened;
+    };
+    const { module, service } = await applicationOver(engine);
+    await module.init();
+    const topics = Array.from({ length: 20 }, (_, index) => `new.${index}`);
+    const deadLetters = ['orders', 'audit'].map((dispatcher) =>
+      deadLetterOf({
+        dispatcher,
+        topic: 'order.created',
+        offset: 0,
+        attempts: 1,
+        reason: 'NACK',
+        answer: undefined,
+        message: Buffer.from('{}'),
+      }),
+    );
+    const appends = [...topics.map((topic) => message(topic)), ...deadLetters].map((each) => service.append(each));
+    await setImmediate();
+    expect(begun).toEqual(topics.slice(0, 8));
+    for (let made = 0; made < appends.length; made += 1) {
+      gates[made]?.open();
+      await setImmediate();
+    }
+    await Promise.all(appends);
+    expect(begun).toEqual([...topics.slice(0, 8), 'dlq.orders', 'dlq.audit', ...topics.slice(8)]);
   });
 
   it('refuses what still waits for its topic to be made when it ends, and finishes the others', async () => {

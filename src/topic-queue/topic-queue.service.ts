@@ -8,7 +8,17 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { EventEmitter2, EventEmitterReadinessWatcher } from '@nestjs/event-emitter';
-import { type Engine, ENGINE, type EngineProblem, ErrorCode, MmmqError, systemClock, type TopicLog, Turns } from '../core/index.js';
+import {
+  type Engine,
+  ENGINE,
+  type EngineProblem,
+  ErrorCode,
+  isDeadLetterTopic,
+  MmmqError,
+  systemClock,
+  type TopicLog,
+  Turns,
+} from '../core/index.js';
 import { type Message, PublishRefusedError } from '../message/index.js';
 import { IdempotencyMemory } from './idempotency-memory.js';
 import { TopicQueueServiceState } from './topic-queue-service.state.js';
@@ -37,6 +47,7 @@ export class TopicQueueService implements OnModuleInit, OnApplicationBootstrap, 
   private underWay = 0;
   private allAnswered: (() => void) | undefined;
 
+  /** @internal */
   constructor(
     @Inject(ENGINE) private readonly engine: Engine,
     @Inject(EventEmitter2) private readonly events: EventEmitter2,
@@ -101,6 +112,9 @@ export class TopicQueueService implements OnModuleInit, OnApplicationBootstrap, 
   /**
    * Concurrent first messages of a topic share one creation. When it fails all of them fail, and the next message tries again. Those that
    * still wait for their turn when the end comes are refused: there may be thousands, and the end must not take that long.
+   *
+   * A flood of new topics must not keep a dispatcher waiting for its dead letters: theirs is made next, whoever waits. They are few, and no
+   * producer can make one.
    */
   private create(topic: string): Promise<TopicQueue> {
     const underWay = this.creations.get(topic);
@@ -118,7 +132,7 @@ export class TopicQueueService implements OnModuleInit, OnApplicationBootstrap, 
       this.refuseUnlessServing();
       return this.engine.create(topic);
     };
-    const creation = this.creationTurns.take(beginCreation).then(
+    const creation = this.creationTurns.take(beginCreation, { isUrgent: isDeadLetterTopic(topic) }).then(
       (log) => {
         this.creations.delete(topic);
         const topicQueue = this.register(log);

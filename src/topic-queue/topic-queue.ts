@@ -40,6 +40,7 @@ export class TopicQueue {
   /** The messages with an id that have no answer yet, by id; the first of each is the one that is judged or stored. */
   readonly #unanswered = new Map<string, Waiting[]>();
 
+  /** @internal */
   constructor(
     private readonly log: TopicLog,
     { clock, idempotencyMemory, idempotencyLimits = IDEMPOTENCY_LIMITS, passMaxBytes }: TopicQueueOptions,

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { crc32c } from '@node-rs/crc32';
 import { deadLetterTopic, isDeadLetterTopic, type LogEntry } from '../../src/core/index.js';
 import type { Message } from '../../src/message/index.js';
@@ -26,11 +27,15 @@ export interface Submission {
   readonly id: string | undefined;
   /** Which process took it. */
   readonly process: number;
-  answer: 'none' | 'refused' | number;
 }
+
+/** What the sender was told: that it is not stored for now (`refused`), that nothing of it is there (`gone`), or its offset. */
+type Answer = 'refused' | 'gone' | number;
 
 interface TopicHistory {
   readonly submissions: Submission[];
+  /** By the number of the submission; none while it has none. */
+  readonly answers: Map<number, Answer>;
   readonly shown: Map<number, Buffer>;
   visible: number;
 }
@@ -57,15 +62,24 @@ export class Oracle {
     const copy = new Oracle(this.rootDir);
     copy.process = this.process;
     copy.submissions = this.submissions;
-    const copies = new Map<Submission, Submission>();
-    for (const [topic, { submissions, shown, visible }] of this.topics) {
-      const own = submissions.map((submission) => ({ ...submission }));
-      submissions.forEach((submission, index) => copies.set(submission, own[index] as Submission));
-      copy.topics.set(topic, { submissions: own, shown: new Map(shown), visible });
+    for (const [topic, { submissions, answers, shown, visible }] of this.topics) {
+      copy.topics.set(topic, { submissions: [...submissions], answers: new Map(answers), shown: new Map(shown), visible });
     }
-    for (const [id, submission] of this.byId) copy.byId.set(id, copies.get(submission) as Submission);
+    for (const [id, submission] of this.byId) copy.byId.set(id, submission);
     for (const [key, { verdicts, committed }] of this.deliveries) copy.deliveries.set(key, { verdicts: new Set(verdicts), committed });
     return copy;
+  }
+
+  /** The same for two oracles that would judge every disk alike. */
+  fingerprint(): string {
+    const topics = [...this.topics].map(([topic, { submissions, answers, shown, visible }]) => [
+      topic,
+      submissions.map(({ number, key, process }) => [key, process, answers.get(number)]),
+      [...shown].map(([offset, payload]) => [offset, payload.toString('latin1')]).sort(),
+      visible,
+    ]);
+    const deliveries = [...this.deliveries].map(([key, { verdicts, committed }]) => [key, [...verdicts].sort(), committed]);
+    return hash('sha1', JSON.stringify([this.process, topics.sort(), deliveries.sort()]), 'base64');
   }
 
   /** A new process: what the one before did not answer is answered no more. */
@@ -77,25 +91,32 @@ export class Oracle {
     const { topic, id } = message;
     const key = keyOf(message.storedBytes(0));
     const again = id === undefined ? undefined : this.byId.get(`${topic} ${id}`);
-    if (again !== undefined) return again;
+    if (again !== undefined) {
+      // It is on its way again.
+      if (this.topic(topic).answers.get(again.number) === 'gone') this.topic(topic).answers.delete(again.number);
+      return again;
+    }
     this.submissions += 1;
-    const submission: Submission = { number: this.submissions, topic, key, id, process: this.process, answer: 'none' };
+    const submission: Submission = { number: this.submissions, topic, key, id, process: this.process };
     this.topic(topic).submissions.push(submission);
     if (id !== undefined) this.byId.set(`${topic} ${id}`, submission);
     return submission;
   }
 
   acknowledged(submission: Submission, offset: number): void {
-    if (typeof submission.answer === 'number' && submission.answer !== offset) {
-      throw new Violation(`${submission.key} was acknowledged at offset ${submission.answer} and again at ${offset}`);
-    }
-    submission.answer = offset;
     const topic = this.topic(submission.topic);
+    const before = topic.answers.get(submission.number);
+    if (typeof before === 'number' && before !== offset) {
+      throw new Violation(`${submission.key} was acknowledged at offset ${before} and again at ${offset}`);
+    }
+    topic.answers.set(submission.number, offset);
     topic.visible = Math.max(topic.visible, offset + 1);
   }
 
-  refused(submission: Submission): void {
-    if (submission.answer === 'none') submission.answer = 'refused';
+  /** @param isGone nothing of the message is stored, and nothing of it may ever be seen, unless it is submitted again */
+  refused(submission: Submission, isGone: boolean): void {
+    const { answers } = this.topic(submission.topic);
+    if (typeof answers.get(submission.number) !== 'number') answers.set(submission.number, isGone ? 'gone' : 'refused');
   }
 
   sawCount(topic: string, count: number): void {
@@ -144,6 +165,7 @@ export class Oracle {
     this.sawCount(topic, entries.length);
     const unmatched = new Map<string, Submission[]>();
     for (const submission of history.submissions) {
+      if (history.answers.get(submission.number) === 'gone') continue;
       const same = unmatched.get(submission.key);
       if (same === undefined) unmatched.set(submission.key, [submission]);
       else same.push(submission);
@@ -157,7 +179,8 @@ export class Oracle {
       const same = unmatched.get(key) ?? [];
       const later = same.findIndex(({ number }) => last === undefined || number > last.number);
       const [submission] = same.splice(Math.max(0, later), 1);
-      if (submission === undefined) throw new Violation(`${topic}, offset ${offset} was not submitted, or stands there twice: ${key}`);
+      if (submission === undefined)
+        throw new Violation(`${topic}, offset ${offset} was not submitted, was refused for good, or stands there twice: ${key}`);
       found.add(submission);
       this.shown(topic, offset, payload);
       if (submission.id !== undefined) continue;
@@ -167,35 +190,40 @@ export class Oracle {
       last = submission;
     }
     for (const submission of history.submissions) {
-      const { answer, key } = submission;
+      const { key } = submission;
+      const answer = history.answers.get(submission.number);
       if (typeof answer === 'number') {
         const payload = entries[answer]?.payload;
         if (payload === undefined || keyOf(payload) !== key)
           throw new Violation(`${topic}, offset ${answer} was acknowledged and is lost: ${key}`);
       } else if (last !== undefined && !found.has(submission) && submission.id === undefined) {
-        const isCutOff = answer === 'refused' || submission.process < last.process;
+        const isCutOff = answer !== undefined || submission.process < last.process;
         if (submission.number < last.number && !isCutOff)
           throw new Violation(`${topic} has a gap: ${key} is missing, ${last.key} is there`);
       }
     }
   }
 
-  /** Looks at the files of a broker that has recovered and is not in the middle of an append. */
-  checkFiles(files: ReadonlyMap<string, Buffer>): void {
+  /**
+   * Looks at the files of a broker that has recovered and is not in the middle of an append.
+   * @param isFull there was no room for the second file of a segment that has no message yet
+   */
+  checkFiles(files: ReadonlyMap<string, Buffer>, isFull = false): void {
     const nextOffsets = new Map<string, number>();
     const segmentFile = /^(.*)\/([^/]+)\/(\d{19})\.mmm$/;
     for (const [path, bytes] of files) {
       const match = segmentFile.exec(path);
-      if (match === null) continue;
+      if (match === null || !path.startsWith(`${this.rootDir}/`)) continue;
       const topic = String(match[2]);
       if (Number(match[3]) !== (nextOffsets.get(topic) ?? 0))
         throw new Violation(`${path} does not begin where the segment before it ends`);
       const index = files.get(path.replace(/mmm$/, 'idx'));
+      if (index === undefined && isFull && bytes.length === 0) continue;
       if (index === undefined) throw new Violation(`${path} has no offset index`);
       nextOffsets.set(topic, Number(match[3]) + checkSegment(path, bytes, index));
     }
     for (const path of files.keys()) {
-      if (path.endsWith('.idx') && !files.has(path.replace(/idx$/, 'mmm'))) throw new Violation(`${path} has no segment`);
+      if (path.endsWith('.idx') && !files.has(path.replace(/idx$/, 'mmm')) && !isFull) throw new Violation(`${path} has no segment`);
     }
     for (const [topic, { visible }] of this.topics) {
       const count = nextOffsets.get(topic) ?? 0;
@@ -248,7 +276,7 @@ export class Oracle {
 
   private topic(topic: string): TopicHistory {
     let history = this.topics.get(topic);
-    if (history === undefined) this.topics.set(topic, (history = { submissions: [], shown: new Map(), visible: 0 }));
+    if (history === undefined) this.topics.set(topic, (history = { submissions: [], answers: new Map(), shown: new Map(), visible: 0 }));
     return history;
   }
 

@@ -1,5 +1,4 @@
-import { setImmediate } from 'node:timers/promises';
-import { Host, isDeadLetterTopic, type Clock, type LogEntry, type TopicLog } from '../../src/core/index.js';
+import { ErrorCode, Host, isDeadLetterTopic, MmmqError, Turns, type Clock, type LogEntry, type TopicLog } from '../../src/core/index.js';
 import type { ConsumerReply, ConsumerRequest } from '../../src/dispatcher/index.js';
 import { DispatcherWorker } from '../../src/dispatcher/dispatcher-worker.js';
 import { WorkerState } from '../../src/dispatcher/dispatcher-worker.state.js';
@@ -59,7 +58,7 @@ export class SimulatedClock implements Clock {
     );
     for (let waits = 0; ; waits += 1) {
       // Every turn of the microtask queue is over when this resolves.
-      await setImmediate();
+      await new Promise((resolve) => setImmediate(resolve));
       if (outcome.isDone) break;
       if (waits >= maxWaits || !this.advance()) return 'waiting';
     }
@@ -73,6 +72,8 @@ export type ConsumerBehaviour = (offset: number, attempt: number) => 'ack' | 'na
 
 export interface SimulatedBrokerOptions {
   readonly segmentMaxBytes: number;
+  /** None where it is left out. */
+  readonly reserveBytes?: number;
   readonly dispatchers: readonly string[];
   readonly consumer: ConsumerBehaviour;
 }
@@ -93,12 +94,17 @@ export class SimulatedBroker {
   private broken: unknown;
 
   constructor(
-    disk: SimulatedDisk,
+    private readonly disk: SimulatedDisk,
     readonly oracle: Oracle,
     readonly clock: SimulatedClock,
     private readonly options: SimulatedBrokerOptions,
   ) {
-    const { engine, log } = fileEngine(ROOT_DIR, { fileSystem: disk, clock, segmentMaxBytes: options.segmentMaxBytes });
+    const { engine, log } = fileEngine(ROOT_DIR, {
+      fileSystem: disk,
+      clock,
+      segmentMaxBytes: options.segmentMaxBytes,
+      reserveBytes: options.reserveBytes ?? 0,
+    });
     this.engine = engine;
     this.log = log;
     oracle.started();
@@ -106,6 +112,16 @@ export class SimulatedBroker {
 
   get topics(): readonly string[] {
     return [...this.logs.keys()];
+  }
+
+  /** Lets time pass, and others work. */
+  async pause(ms: number): Promise<void> {
+    await this.clock.sleep(ms, new AbortController().signal);
+  }
+
+  /** The disk has so many bytes of room from now on; Infinity where it is never full. */
+  limitRoom(bytes: number): void {
+    this.disk.limitRoom(bytes);
   }
 
   get isAtRest(): boolean {
@@ -136,7 +152,9 @@ export class SimulatedBroker {
       this.tell(() => this.oracle.acknowledged(submission, offset));
       return { topic: message.topic, offset };
     } catch (error) {
-      this.oracle.refused(submission);
+      // Where the disk has room for a part of it only, that part is taken back before the sender is told. After a failed sync nobody knows.
+      const isGone = error instanceof MmmqError && error.code === ErrorCode.DISK_FULL && !this.disk.hasStruck;
+      this.oracle.refused(submission, isGone);
       throw error;
     }
   }
@@ -184,6 +202,7 @@ export class SimulatedBroker {
             },
           },
         },
+        new Turns(128),
       );
       this.workers.push(worker);
       worker.start();

@@ -1,5 +1,22 @@
 import { dirname, basename } from 'node:path';
 import { FileError, OpenMode, type DirectoryEntry, type File, type FileSystem, type Room } from '../../src/storage/file-system/index.js';
+import {
+  EMPTY_DISK,
+  filesOf,
+  named,
+  newInode,
+  ROOT_INODE,
+  SECTOR_BYTES,
+  settled,
+  visible,
+  withRoom,
+  withSize,
+  type Change,
+  type Content,
+  type DiskState,
+  type Inode,
+  type Names,
+} from './disk-state.js';
 import { below, seededRandom, type Random } from './seeded-random.js';
 
 /*
@@ -14,25 +31,28 @@ import { below, seededRandom, type Random } from './seeded-random.js';
  *   one: data behind the size is lost, a size without data reads as zeros, a sector may be torn: at any byte where it grows the file, at a
  *   multiple of eight where it overwrites, as nothing tears eight aligned bytes.
  * - `crashImages` names the parts that are tried: none, all, every prefix, each one missing, each one alone, sizes and names without data,
- *   each sector torn with and without what comes after it, random parts.
+ *   each sector torn (behind what came before it, among all, alone), random parts, and every combination where they are not too many.
  * - A killed process (`state` given to a new disk) leaves the cache with all that is pending, for the next process and a later power cut.
  * - Any call can fail (`Fault`): with any errno, once, several times or for ever, or be short when it reads or writes. A write that fails
  *   may have written a part. A sync that fails has dropped what it could not write, as kernels do: part of it is durable, part is still
  *   pending, and part is seen in the cache and will never reach the disk, however often it is synced again. Names and
  *   cuts are only durable or pending after a failed sync: file systems journal them, and stop rather than forget them.
+ * - It can have a size (`limitRoom`): a write beyond the room puts what fits and then fails with ENOSPC, as does a new name; a truncation and a
+ *   removal give room back, for the process at once. An overwrite in place needs none. The files of a power cut may take more than there is.
  * - Calls take turns of the microtask queue, a number of them that the seed decides, so that concurrent calls overlap in many ways. There is
  *   no timer and no real input or output; the same seed gives the same run.
  *
  * A rename is one change of its directory: old or new, never both or none. There are no links, and nothing rots: what is durable stays.
  */
 
-export const SECTOR_BYTES = 512;
 const MAX_TURNS_PER_CALL = 3;
 const MAX_TURNS_PER_SYNC = 9;
-const ROOT_INODE = 0;
 /** A sync that could not even begin: nothing is lost by it. */
 const NOT_BEGUN: ReadonlySet<string> = new Set(['EMFILE', 'EACCES']);
-const WELL: Room = { bytes: 2 ** 40, files: 2 ** 20 };
+const MAX_ROOM_BYTES = 2 ** 40;
+const MAX_ROOM_FILES = 2 ** 20;
+/** What a file or a directory takes that holds nothing. */
+const INODE_BYTES = SECTOR_BYTES;
 const PATH_SEPARATOR = '/';
 
 export type Operation =
@@ -62,42 +82,6 @@ const CHANGING: ReadonlySet<Operation> = new Set([
   'sync',
 ]);
 
-/** One thing that is not on the disk yet. */
-export type Change =
-  | {
-      readonly kind: 'data';
-      readonly inode: number;
-      readonly sector: number;
-      readonly bytes: Buffer;
-      readonly from: number;
-      readonly to: number;
-    }
-  | { readonly kind: 'size'; readonly inode: number; readonly size: number; readonly isCut: boolean }
-  | { readonly kind: 'name'; readonly inode: number; readonly names: Names };
-
-/** What stands under names of a directory now; all of them change together. */
-type Names = Readonly<Record<string, number | undefined>>;
-
-/** A file's bytes. `data` can reach beyond `size`: such bytes came to the disk before the size did. */
-interface Content {
-  readonly data: Buffer;
-  readonly size: number;
-}
-
-interface Inode {
-  readonly kind: 'file' | 'directory';
-  readonly cached: Content;
-  readonly durable: Content;
-  readonly cachedNames: ReadonlyMap<string, number>;
-  readonly durableNames: ReadonlyMap<string, number>;
-}
-
-/** A disk at a moment. Never changed. */
-export interface DiskState {
-  readonly inodes: ReadonlyMap<number, Inode>;
-  readonly pending: readonly Change[];
-}
-
 /** What goes wrong. It strikes the call with the number `call`, and after that calls of the same operation. */
 export interface Fault {
   readonly call: number;
@@ -113,16 +97,30 @@ export interface Step {
   readonly path: string;
 }
 
-const EMPTY: Content = { data: Buffer.alloc(0), size: 0 };
-const NO_NAMES: ReadonlyMap<string, number> = new Map();
+/** Something that a process asked of the disk. */
+export interface Call {
+  readonly operation: Operation;
+  readonly path: string;
+}
+
+/** An error of the disk in a step: once, several times, until somebody mends the disk. */
+const ERRORS = ['EIO', 'ENOSPC', 'EMFILE', 'EACCES'];
+const STRIKES = [1, 3, Number.POSITIVE_INFINITY];
+
+/** What can go wrong with a call: every error, once, several times and for ever. */
+export function faultsAt(call: number, operation: Operation): Fault[] {
+  const errors = operation === 'read' || operation === 'write' ? [...ERRORS, 'short'] : ERRORS;
+  return errors.flatMap((error) => STRIKES.map((times) => ({ call, error, times })));
+}
 
 export class SimulatedDisk implements FileSystem {
   /** Every call that there was, in order. */
-  readonly calls: Operation[] = [];
+  readonly calls: Call[] = [];
   /** Called at each step, before it takes effect. */
   onStep: ((step: Step) => void) | undefined;
   private readonly inodes: Map<number, Inode>;
   private pending: readonly Change[];
+  private capacityBytes: number;
   private readonly locked = new Set<number>();
   private readonly random: Random;
   private fault: Fault | undefined;
@@ -132,11 +130,12 @@ export class SimulatedDisk implements FileSystem {
   private constructor(state: DiskState, seed: number) {
     this.inodes = new Map(state.inodes);
     this.pending = state.pending;
+    this.capacityBytes = state.capacityBytes;
     this.random = seededRandom(seed);
   }
 
   static empty(seed: number): SimulatedDisk {
-    return new SimulatedDisk({ inodes: new Map([[ROOT_INODE, newInode('directory')]]), pending: [] }, seed);
+    return new SimulatedDisk(EMPTY_DISK, seed);
   }
 
   /** The disk as the next process finds it: locks are gone, the cache is still there. */
@@ -145,7 +144,7 @@ export class SimulatedDisk implements FileSystem {
   }
 
   get state(): DiskState {
-    return { inodes: new Map(this.inodes), pending: this.pending };
+    return { inodes: new Map(this.inodes), pending: this.pending, capacityBytes: this.capacityBytes };
   }
 
   get hasStruck(): boolean {
@@ -157,6 +156,17 @@ export class SimulatedDisk implements FileSystem {
     this.strikesLeft = fault.times;
   }
 
+  /** @param bytes how much may still be written from now on; Infinity where the disk is never full */
+  limitRoom(bytes: number): void {
+    this.capacityBytes = Number.POSITIVE_INFINITY;
+    if (Number.isFinite(bytes)) this.capacityBytes = this.takenBytes() + bytes;
+  }
+
+  /** Whether it has no room for as much as an empty file. */
+  get isFull(): boolean {
+    return this.freeBytes() < INODE_BYTES;
+  }
+
   /** Nothing fails any more. */
   heal(): void {
     this.strikesLeft = 0;
@@ -165,16 +175,7 @@ export class SimulatedDisk implements FileSystem {
 
   /** Every file as a process sees it, by path. */
   files(): Map<string, Buffer> {
-    const found = new Map<string, Buffer>();
-    const collect = (inode: number, path: string): void => {
-      for (const [name, child] of [...this.inode(inode).cachedNames].sort()) {
-        const { kind, cached } = this.inode(child);
-        if (kind === 'directory') collect(child, `${path}/${name}`);
-        else found.set(`${path}/${name}`, visible(cached));
-      }
-    };
-    collect(ROOT_INODE, '');
-    return found;
+    return filesOf(this.state);
   }
 
   open(path: string, mode: OpenMode): Promise<File> {
@@ -230,7 +231,7 @@ export class SimulatedDisk implements FileSystem {
   }
 
   room(path: string): Promise<Room> {
-    return this.call('room', path, () => WELL);
+    return this.call('room', path, () => ({ bytes: Math.min(MAX_ROOM_BYTES, this.freeBytes()), files: MAX_ROOM_FILES }));
   }
 
   /** @internal for the files of this disk */
@@ -249,8 +250,12 @@ export class SimulatedDisk implements FileSystem {
   /** @internal */
   write(path: string, inode: number, buffer: Buffer, position: number): Promise<number> {
     return this.call('write', path, (isShort, isFailing) => {
-      const length = isFailing ? below(this.random, buffer.length) : isShort ? this.part(buffer.length) : buffer.length;
+      const asked = isFailing ? below(this.random, buffer.length) : isShort ? this.part(buffer.length) : buffer.length;
+      const room = this.inode(inode).cached.size + this.freeBytes() - position;
+      const length = Math.max(0, Math.min(asked, room));
       if (length > 0) this.put(inode, buffer.subarray(0, length), position);
+      // What still fits is written, and the next write has no room at all.
+      else if (asked > 0 && !isFailing) throw new FileError('write', path, 'ENOSPC');
       return length;
     });
   }
@@ -259,7 +264,8 @@ export class SimulatedDisk implements FileSystem {
   truncate(path: string, inode: number, size: number): Promise<void> {
     return this.call('truncate', path, () => {
       const { cached } = this.inode(inode);
-      if (size !== cached.size) this.change({ kind: 'size', inode, size, isCut: size < cached.size });
+      if (size - cached.size > this.freeBytes()) throw new FileError('truncate', path, 'ENOSPC');
+      if (size !== cached.size) this.resize(inode, size, withSize(cached, size));
     });
   }
 
@@ -295,7 +301,7 @@ export class SimulatedDisk implements FileSystem {
     act: (isShort: boolean, isFailing: boolean) => T,
     isChanging = CHANGING.has(operation),
   ): Promise<T> {
-    const error = this.strike(operation);
+    const error = this.strike(operation, path);
     await this.turns(isChanging ? MAX_TURNS_PER_CALL : 1);
     if (isChanging) this.onStep?.({ call: this.calls.length, operation, path });
     if (error !== undefined && error !== 'short') {
@@ -306,18 +312,20 @@ export class SimulatedDisk implements FileSystem {
   }
 
   private async syncInode(operation: Operation, path: string, find: () => number): Promise<void> {
-    const error = this.strike(operation);
+    const error = this.strike(operation, path);
     const inode = find();
     const covered = new Set(this.pending.filter((change) => change.inode === inode));
     await this.turns(MAX_TURNS_PER_SYNC);
     this.onStep?.({ call: this.calls.length, operation, path });
     const isFailing = error !== undefined && error !== 'short';
     const left: Change[] = [];
+    const reached: Change[] = [];
     for (const change of this.pending) {
       const fate = covered.has(change) ? this.fateInSync(change, isFailing ? error : undefined) : 'pending';
       if (fate === 'pending') left.push(change);
-      else if (fate === 'durable') this.settle(change);
+      else if (fate === 'durable') reached.push(change);
     }
+    if (reached.length > 0) this.settle(inode, reached);
     this.pending = left;
     if (isFailing) throw new FileError(operation, path, error);
   }
@@ -335,9 +343,9 @@ export class SimulatedDisk implements FileSystem {
     return change?.kind === 'size' ? change.size : this.inode(inode).durable.size;
   }
 
-  private strike(operation: Operation): string | undefined {
+  private strike(operation: Operation, path: string): string | undefined {
     const call = this.calls.length;
-    this.calls.push(operation);
+    this.calls.push({ operation, path });
     if (this.fault === undefined || this.strikesLeft <= 0) return undefined;
     if (this.struckOperation === undefined ? call !== this.fault.call : operation !== this.struckOperation) return undefined;
     this.struckOperation = operation;
@@ -356,16 +364,22 @@ export class SimulatedDisk implements FileSystem {
 
   private put(inode: number, bytes: Buffer, position: number): void {
     const end = position + bytes.length;
-    if (end > this.inode(inode).cached.size) this.change({ kind: 'size', inode, size: end, isCut: false });
-    // A failed sync has dropped the size that the cache still shows; writing up there again brings it back.
-    else if (end > this.sizeOnceSynced(inode)) this.pending = [...this.pending, { kind: 'size', inode, size: end, isCut: false }];
-    const written = withRoom(this.inode(inode).cached.data, end);
+    const { cached } = this.inode(inode);
+    const written = withRoom(cached.data, end);
     bytes.copy(written, position);
+    const after = { data: written, size: Math.max(cached.size, end) };
+    if (end > cached.size) this.resize(inode, end, after);
+    else {
+      // A failed sync has dropped the size that the cache still shows; writing up there again brings it back.
+      if (end > this.sizeOnceSynced(inode)) this.pending = [...this.pending, { kind: 'size', inode, size: end, isCut: false }];
+      this.inodes.set(inode, { ...this.inode(inode), cached: after });
+    }
+    const sectors: Change[] = [];
     for (let sector = Math.floor(position / SECTOR_BYTES); sector * SECTOR_BYTES < end; sector += 1) {
       const start = sector * SECTOR_BYTES;
       const content = Buffer.alloc(SECTOR_BYTES);
       written.copy(content, 0, start, Math.min(start + SECTOR_BYTES, written.length));
-      this.change({
+      sectors.push({
         kind: 'data',
         inode,
         sector,
@@ -374,25 +388,31 @@ export class SimulatedDisk implements FileSystem {
         to: Math.min(SECTOR_BYTES, end - start),
       });
     }
+    this.pending = [...this.pending, ...sectors];
   }
 
-  private change(change: Change): void {
-    const inode = this.inode(change.inode);
-    this.inodes.set(
-      change.inode,
-      change.kind === 'name'
-        ? { ...inode, cachedNames: named(inode.cachedNames, change) }
-        : { ...inode, cached: changed(inode.cached, change) },
-    );
-    this.pending = [...this.pending, change];
+  private resize(inode: number, size: number, cached: Content): void {
+    const isCut = size < this.inode(inode).cached.size;
+    this.inodes.set(inode, { ...this.inode(inode), cached });
+    this.pending = [...this.pending, { kind: 'size', inode, size, isCut }];
   }
 
-  private settle(change: Change): void {
-    this.inodes.set(change.inode, settled(this.inode(change.inode), change));
+  /** These changes are on the disk now. Where nothing is left to tell the disk from the cache, they are one. */
+  private settle(inode: number, changes: readonly Change[]): void {
+    const after = settled(this.inode(inode), changes);
+    const { cached, durable, cachedNames, durableNames } = after;
+    const isOne = cached.size === durable.size && visible(cached).equals(visible(durable));
+    const hasSameNames = cachedNames.size === durableNames.size && [...cachedNames].every(([name, id]) => durableNames.get(name) === id);
+    this.inodes.set(inode, {
+      ...after,
+      durable: isOne ? cached : durable,
+      durableNames: hasSameNames ? cachedNames : durableNames,
+    });
   }
 
   private make(path: string, kind: Inode['kind']): number {
     const parent = this.directory('open', dirname(path));
+    if (this.freeBytes() < INODE_BYTES) throw new FileError(kind === 'file' ? 'open' : 'make directory', path, 'ENOSPC');
     const inode = this.inodes.size;
     this.inodes.set(inode, newInode(kind));
     this.name(parent, { [basename(path)]: inode });
@@ -400,7 +420,23 @@ export class SimulatedDisk implements FileSystem {
   }
 
   private name(directory: number, names: Names): void {
-    this.change({ kind: 'name', inode: directory, names });
+    const change = { kind: 'name', inode: directory, names } as const;
+    const inode = this.inode(directory);
+    this.inodes.set(directory, { ...inode, cachedNames: named(inode.cachedNames, change) });
+    this.pending = [...this.pending, change];
+  }
+
+  private freeBytes(): number {
+    return Number.isFinite(this.capacityBytes) ? Math.max(0, this.capacityBytes - this.takenBytes()) : Number.POSITIVE_INFINITY;
+  }
+
+  /** By what has a name: what is removed gives its room back at once. */
+  private takenBytes(): number {
+    const bytesBelow = (id: number): number => {
+      const { cached, cachedNames } = this.inode(id);
+      return [...cachedNames.values()].reduce((sum, child) => sum + bytesBelow(child), INODE_BYTES + cached.size);
+    };
+    return bytesBelow(ROOT_INODE);
   }
 
   private directory(operation: string, path: string): number {
@@ -468,116 +504,4 @@ class SimulatedFile implements File {
   close(): Promise<void> {
     return this.disk.close(this.path, this.inode, this.hasLock);
   }
-}
-
-/** What becomes of a pending change in a power cut; a number is how many bytes of a sector's new ones came to the disk. */
-export type Fate = 'kept' | 'lost' | number;
-
-/** The disk after a power cut. @param fateOf is asked for every pending change, in the order in which they were made */
-export function powerCut(state: DiskState, fateOf: (change: Change, index: number) => Fate): DiskState {
-  const inodes = new Map(state.inodes);
-  for (const [index, change] of state.pending.entries()) {
-    const fate = fateOf(change, index);
-    const inode = inodes.get(change.inode);
-    if (fate === 'lost' || inode === undefined) continue;
-    inodes.set(change.inode, settled(inode, typeof fate === 'number' ? torn(change, inode.durable, fate) : change));
-  }
-  for (const [id, inode] of inodes) {
-    const durable = { data: visible(inode.durable), size: inode.durable.size };
-    inodes.set(id, { ...inode, durable, cached: durable, cachedNames: inode.durableNames });
-  }
-  return { inodes, pending: [] };
-}
-
-export interface CrashImage {
-  readonly name: string;
-  readonly state: DiskState;
-}
-
-/** Every disk that a power cut at this moment is tried to leave, each combination once. */
-export function* crashImages(state: DiskState, random: Random, randomCount: number): Generator<CrashImage> {
-  const { pending } = state;
-  const seen = new Set<string>();
-  const image = function* (name: string, fateOf: (change: Change, index: number) => Fate): Generator<CrashImage> {
-    const fates = pending.map(fateOf);
-    const combination = fates.join();
-    if (seen.has(combination)) return;
-    seen.add(combination);
-    yield { name, state: powerCut(state, (_, index) => fates[index] ?? 'lost') };
-  };
-  const keepIf = (isKept: boolean): Fate => (isKept ? 'kept' : 'lost');
-  yield* image('none', () => 'lost');
-  yield* image('all', () => 'kept');
-  yield* image('sizes and names without data', ({ kind }) => keepIf(kind !== 'data'));
-  for (const [at, change] of pending.entries()) {
-    yield* image(`the first ${at + 1}`, (_, index) => keepIf(index <= at));
-    yield* image(`all but ${at}`, (_, index) => keepIf(index !== at));
-    yield* image(`only ${at}`, (_, index) => keepIf(index === at));
-    if (change.kind !== 'data') continue;
-    const written = 1 + below(random, Math.max(1, change.to - change.from - 1));
-    yield* image(`the first ${at + 1}, the last torn after ${written}`, (_, index) => (index === at ? written : keepIf(index < at)));
-    yield* image(`all, ${at} torn after ${written}`, (_, index) => (index === at ? written : 'kept'));
-  }
-  if (pending.length < 2) return;
-  for (let count = 0; count < randomCount; count += 1) {
-    const share = random();
-    yield* image(`random ${count}`, (change) => {
-      if (change.kind === 'data' && random() < 0.1) return 1 + below(random, Math.max(1, change.to - change.from - 1));
-      return keepIf(random() < share);
-    });
-  }
-}
-
-function newInode(kind: Inode['kind']): Inode {
-  return { kind, cached: EMPTY, durable: EMPTY, cachedNames: NO_NAMES, durableNames: NO_NAMES };
-}
-
-function settled(inode: Inode, change: Change): Inode {
-  return change.kind === 'name'
-    ? { ...inode, durableNames: named(inode.durableNames, change) }
-    : { ...inode, durable: changed(inode.durable, change) };
-}
-
-function named(names: ReadonlyMap<string, number>, change: Extract<Change, { kind: 'name' }>): ReadonlyMap<string, number> {
-  const result = new Map(names);
-  for (const [name, child] of Object.entries(change.names)) {
-    if (child === undefined) result.delete(name);
-    else result.set(name, child);
-  }
-  return result;
-}
-
-function changed(content: Content, change: Exclude<Change, { kind: 'name' }>): Content {
-  if (change.kind === 'size') {
-    return { data: change.size < content.size ? content.data.subarray(0, change.size) : content.data, size: change.size };
-  }
-  const start = change.sector * SECTOR_BYTES;
-  const data = withRoom(content.data, start + change.to);
-  change.bytes.copy(data, start, 0, Math.min(SECTOR_BYTES, data.length - start));
-  return { ...content, data };
-}
-
-/** The sector with only the first of its new bytes. */
-function torn(change: Change, before: Content, written: number): Change {
-  if (change.kind !== 'data') return change;
-  const start = change.sector * SECTOR_BYTES;
-  const overwrites = start + change.from < before.size;
-  const cut = change.from + (overwrites ? Math.floor(written / 8) * 8 : written);
-  const bytes = Buffer.alloc(SECTOR_BYTES);
-  const old = visible(before);
-  if (old.length > start) old.copy(bytes, 0, start);
-  change.bytes.copy(bytes, 0, 0, Math.min(cut, change.to));
-  return { ...change, bytes };
-}
-
-/** A copy that can be written to up to `size`. */
-function withRoom(data: Buffer, size: number): Buffer {
-  const copy = Buffer.alloc(Math.max(data.length, size));
-  data.copy(copy);
-  return copy;
-}
-
-/** The bytes that a reader gets: zeros where the size came without data. */
-function visible({ data, size }: Content): Buffer {
-  return data.length === size ? data : data.length > size ? data.subarray(0, size) : withRoom(data, size);
 }

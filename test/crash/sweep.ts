@@ -1,22 +1,56 @@
-import { ErrorCode, MmmqError } from '../../src/core/index.js';
+import { ErrorCode, isDeadLetterTopic, MmmqError } from '../../src/core/index.js';
+import { crashImages, type CrashImageOptions } from './crash-images.js';
+import { fingerprint, hasForgotten, powerCut, withoutPendingOf, type DiskState } from './disk-state.js';
 import { Oracle, Violation } from './oracle.js';
 import { below, seededRandom, type Random } from './seeded-random.js';
 import { ROOT_DIR, SimulatedBroker, SimulatedClock } from './simulated-broker.js';
-import { crashImages, powerCut, SimulatedDisk, type DiskState, type Fault, type Operation } from './simulated-disk.js';
+import { faultsAt, SimulatedDisk, type Call, type Fault } from './simulated-disk.js';
 import { resend, useOn, type Workload } from './workloads.js';
 
-export interface SweepOptions {
+/*
+ * What is tried, of each workload:
+ *
+ * - Its crashes: at every call that changes something, the process dies, or the power fails and leaves each of the images that `crashImages`
+ *   names. The broker is started on what is left, the oracle looks, it is started again, used on (with and without a new topic), and looked
+ *   at once more behind one more power cut. The start itself is crashed at every call in the same way, and the start after that, and so on.
+ * - The errors of its starts: every call of every kind of start after these crashes fails with every error, once, three times and for ever; what
+ *   that leaves is an image like any other, as are all those of a power cut.
+ * - Its errors: every call of the workload fails with every error, once, three times and for ever, until somebody mends the disk. Everything
+ *   must go on by itself. What is left at the end, and at some steps on the way, is crashed too: of the pairs of an error and a crash there are too
+ *   many for all.
+ *
+ * One thing is left out: a process that is started after another one's sync failed, on a machine that went on. What it reads may be in the
+ * kernel's memory alone, where a sync does not help any more, and nothing tells it so. The machine is always restarted then.
+ *
+ * Nothing is tried twice: two images are one where no process can tell the disks apart (`fingerprint`) and the same was promised before; the
+ * broker is used on once for each different disk that a start made of them; a start is of a new kind where it makes a call on a kind of file of a
+ * topic that none before it made, or makes them in another order. The lock file counts for nothing there: what it holds means nothing to a
+ * later process.
+ */
+
+export interface SweepOptions extends CrashImageOptions {
   readonly seed: number;
-  /** Which part of the images and of the errors is tried, 0 to 1; chosen by the seed. */
-  readonly share: number;
-  /** How many random images there are for each step. */
-  readonly randomImages: number;
+  /** Which part of the errors is tried, 0 to 1; chosen by the seed. */
+  readonly errorShare: number;
+  readonly errorInStartShare: number;
+  /** Which part of the steps of starts is crashed. */
+  readonly stepInStartShare: number;
+  /** How many steps of a run with an error are crashed. */
+  readonly crashesPerError: number;
+  /** Uses on both with and without a new topic; otherwise with one or the other. */
+  readonly isUsedOnBothWays: boolean;
+  /** Ends at the first violation. */
+  readonly isBailing: boolean;
 }
 
 export interface SweepReport {
+  /** Different ones that were recovered and checked. */
   images: number;
+  /** Those that were equal to one that had been checked. */
+  repeats: number;
+  /** Runs and starts with an error. */
   errors: number;
-  /** Each says what was broken, where, and the seed. */
+  /** Each says what was broken, and where. */
   readonly violations: string[];
 }
 
@@ -31,24 +65,23 @@ interface CrashPoint {
 const MAX_WAITS = 400;
 /** So many waits with a fault that lasts, before it is over. */
 const WAITS_IN_FAULT = 12;
-/** An error of the disk in a step: once, several times, until somebody mends the disk. */
-const ANY_ERROR = ['EIO', 'ENOSPC', 'EMFILE', 'EACCES', 'short'];
-const STRIKES = [1, 3, Number.POSITIVE_INFINITY];
-/** There is one death of the process for each step, and many images of a power cut; where only a part is tried, it is tried that much more often. */
-const MORE_KILLS = 4;
-/** The same for the error that matters most. */
+/** Where only a part is tried, the error that matters most is tried that much more often. */
 const MORE_FAILED_SYNCS = 20;
+const MAX_COMBINATIONS_IN_STARTS = 4;
 /** More of them say nothing new. */
 const MAX_VIOLATIONS = 10;
-const LOCK_FILE = `${ROOT_DIR}/.mmmq.lock`;
+const LOCK_FILE_NAME = '.mmmq.lock';
+const LOCK_FILE = `${ROOT_DIR}/${LOCK_FILE_NAME}`;
 
-/**
- * Runs workloads on the simulated disk and lets the power fail, or the process die, at every step; recovers, asks the oracle, uses the broker
- * on, and asks again. And gives every call every error.
- */
 export class Sweep {
-  readonly report: SweepReport = { images: 0, errors: 0, violations: [] };
+  readonly report: SweepReport = { images: 0, repeats: 0, errors: 0, violations: [] };
   private readonly random: Random;
+  private readonly recovered = new Set<string>();
+  private readonly usedOn = new Set<string>();
+  private readonly pointsTaken = new Set<string>();
+  private readonly oracleKeys = new WeakMap<Oracle, string>();
+  private readonly kindsOfStart = new Set<string>();
+  private readonly startsOfAllKinds: (CrashPoint & { readonly calls: readonly Call[] })[] = [];
   private runs = 0;
 
   constructor(
@@ -58,49 +91,44 @@ export class Sweep {
     this.random = seededRandom(options.seed);
   }
 
-  /** Every step crashed. */
+  /** Whether it gave up because enough was found. */
+  get isCutShort(): boolean {
+    return this.report.violations.length >= (this.options.isBailing ? 1 : MAX_VIOLATIONS);
+  }
+
+  /** Every step crashed, and every step of every recovery. */
   async crashes(): Promise<void> {
-    for (const point of await this.crashPointsOfWorkload()) {
-      for (const image of crashImages(point.state, this.random, this.options.randomImages)) {
-        if (this.isChosen()) await this.recover({ ...point, at: `${point.at}, image: ${image.name}`, state: image.state }, true);
+    for (const point of await this.crashPointsOfWorkload()) await this.crash(point);
+  }
+
+  /** Every call failed, in every kind of start that {@link crashes} has met. */
+  async errorsInStarts(): Promise<void> {
+    for (const point of this.startsOfAllKinds.slice()) {
+      for (const [call, { operation }] of point.calls.entries()) {
+        for (const fault of faultsAt(call, operation)) {
+          if (this.isChosen(this.options.errorInStartShare)) await this.failStart(point, fault);
+        }
       }
-      // The process dies and the power stays: the next one finds all that was written, durable or not.
-      if (this.isChosen(this.options.share * MORE_KILLS)) await this.recover({ ...point, at: `${point.at}, killed` }, true);
     }
   }
 
-  /** Every call failed. */
+  /** Every call of the workload failed. */
   async errors(): Promise<void> {
-    for (const [call, operation] of (await this.callsOfWorkload()).entries()) {
-      for (const error of ANY_ERROR) {
-        for (const times of STRIKES) {
-          const more = operation === 'sync' && error === 'EIO' ? MORE_FAILED_SYNCS : 1;
-          if (this.isChosen(this.options.share * more)) await this.fail({ call, error, times });
-        }
+    for (const [call, { operation }] of (await this.callsOfWorkload()).entries()) {
+      for (const fault of faultsAt(call, operation)) {
+        const more = operation === 'sync' && fault.error === 'EIO' ? MORE_FAILED_SYNCS : 1;
+        if (this.isChosen(this.options.errorShare * more)) await this.fail(fault);
       }
     }
   }
 
-  /** Every call failed in starts on what crashes left. */
-  async errorsInRecovery(): Promise<void> {
-    for (const point of await this.crashPointsOfWorkload()) {
-      const images = [...crashImages(point.state, this.random, 1)];
-      const image = images[below(this.random, images.length)];
-      if (image === undefined || !this.isChosen()) continue;
-      const at = `${point.at}, image: ${image.name}`;
-      await this.guard(at, async () => {
-        const calls = await this.callsOfStart(image.state, point.oracle.clone());
-        for (const call of calls.keys()) {
-          const error = ANY_ERROR[below(this.random, ANY_ERROR.length)] ?? 'EIO';
-          const times = STRIKES[below(this.random, STRIKES.length)] ?? 1;
-          if (this.isChosen()) await this.failStart({ at, state: image.state, oracle: point.oracle }, { call, error, times });
-        }
-      });
-    }
+  /** Starts have many steps that leave much the same. */
+  private get inStarts(): CrashImageOptions {
+    return { ...this.options, combinationsUpTo: Math.min(this.options.combinationsUpTo, MAX_COMBINATIONS_IN_STARTS), randomCount: 0 };
   }
 
-  private isChosen(share = this.options.share): boolean {
-    if (this.report.violations.length >= MAX_VIOLATIONS) return false;
+  private isChosen(share: number): boolean {
+    if (this.isCutShort) return false;
     return share >= 1 || this.random() < share;
   }
 
@@ -108,9 +136,9 @@ export class Sweep {
     return new SimulatedBroker(disk, oracle, clock, this.workload);
   }
 
+  /** Its calls overlap in the same way each time: a run can be gone through again. */
   private newDisk(state?: DiskState): SimulatedDisk {
-    const seed = below(this.random, 2 ** 31);
-    return state === undefined ? SimulatedDisk.empty(seed) : SimulatedDisk.of(state, seed);
+    return state === undefined ? SimulatedDisk.empty(this.options.seed) : SimulatedDisk.of(state, this.options.seed);
   }
 
   private async crashPointsOfWorkload(): Promise<CrashPoint[]> {
@@ -118,35 +146,21 @@ export class Sweep {
     await this.guard('the workload', async () => {
       const disk = this.newDisk();
       const broker = this.broker(disk, new Oracle(ROOT_DIR));
-      this.collectCrashPoints(disk, broker, points, this.workload.name);
+      disk.onStep = ({ call, operation, path }) => {
+        broker.look();
+        const at = `before call ${call} (${operation} ${path}) took effect`;
+        points.push({ at, state: disk.state, oracle: broker.oracle.clone() });
+      };
       await this.runWorkload(broker);
       broker.assertNothingBroken();
-      points.push({ at: `${this.workload.name}, at the end`, state: disk.state, oracle: broker.oracle.clone() });
+      points.push({ at: 'at the end', state: disk.state, oracle: broker.oracle.clone() });
     });
     return points;
   }
 
-  private collectCrashPoints(disk: SimulatedDisk, broker: SimulatedBroker, points: CrashPoint[], during: string): void {
-    disk.onStep = ({ call, operation, path }) => {
-      broker.look();
-      points.push({
-        at: `${during}, before call ${call} (${operation} ${path}) took effect`,
-        state: disk.state,
-        oracle: broker.oracle.clone(),
-      });
-    };
-  }
-
-  private async callsOfWorkload(): Promise<readonly Operation[]> {
+  private async callsOfWorkload(): Promise<readonly Call[]> {
     const disk = this.newDisk();
     await this.runWorkload(this.broker(disk, new Oracle(ROOT_DIR)));
-    return disk.calls;
-  }
-
-  private async callsOfStart(state: DiskState, oracle: Oracle): Promise<readonly Operation[]> {
-    const disk = this.newDisk(state);
-    const broker = this.broker(disk, oracle);
-    await this.start(broker, disk);
     return disk.calls;
   }
 
@@ -174,61 +188,99 @@ export class Sweep {
     }
   }
 
-  /** Starts on what a crash left, asks the oracle, starts again, uses the broker on, and asks again after one more power cut. */
-  private async recover(point: CrashPoint, alsoInRecovery: boolean): Promise<void> {
-    this.report.images += 1;
-    const recoveryPoints: CrashPoint[] = [];
-    await this.guard(point.at, async () => {
-      const oracle = point.oracle.clone();
-      const disk = this.newDisk(point.state);
-      const first = this.broker(disk, oracle);
-      if (alsoInRecovery) this.collectRecoveryPoints(disk, point, recoveryPoints);
-      await this.start(first, disk);
-      disk.onStep = undefined;
-      await this.look(first, disk);
-      // What has been shown now must survive a power cut that leaves nothing that is not synced.
-      if (disk.state.pending.length > 0) await this.lookAfterPowerCut(disk, oracle.clone());
-      await this.finish(first.clock, first.close());
-
-      const files = withoutLock(disk);
-      const second = this.broker(disk, oracle);
-      await this.start(second, disk);
-      if (!sameFiles(files, withoutLock(disk))) throw new Violation('a second recovery changes files');
-      await this.useOn(second, disk);
-      await this.lookAfterPowerCut(disk, oracle);
-    });
-    await this.crashInRecovery(recoveryPoints);
-  }
-
-  /** The recovery dies too, and is run again. */
-  private async crashInRecovery(points: readonly CrashPoint[]): Promise<void> {
-    for (const point of points) {
-      for (const image of crashImages(point.state, this.random, 1)) {
-        if (this.random() < this.recoveryShare)
-          await this.recover({ ...point, at: `${point.at}, image: ${image.name}`, state: image.state }, false);
+  /** The process dies and the power stays: the next one finds all that was written, durable or not. Or the power goes too. */
+  private async crash(point: CrashPoint): Promise<void> {
+    const left = [point];
+    // Each recovery has points of its own; as recoveries make a disk simpler, there is soon none that was not there before.
+    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+      const { at, state, oracle } = next;
+      const options = next === point ? this.options : this.inStarts;
+      if (this.isCutShort || !this.isNew(this.pointsTaken, next)) continue;
+      if (next !== point && !this.isChosen(this.options.stepInStartShare)) continue;
+      left.push(...(await this.recover({ at: `${at}, killed`, state, oracle })));
+      for (const image of crashImages(withoutPendingOf(state, LOCK_FILE), this.random, options)) {
+        left.push(...(await this.recover({ at: `${at}, image: ${image.name}`, state: image.state, oracle })));
       }
     }
   }
 
-  private collectRecoveryPoints(disk: SimulatedDisk, { at, oracle }: CrashPoint, points: CrashPoint[]): void {
-    disk.onStep = ({ call, operation, path }) => {
+  /**
+   * Starts on what a crash left, asks the oracle, starts again, uses the broker on, and asks again after one more power cut.
+   * @returns the steps of the first start
+   */
+  private async recover(point: CrashPoint): Promise<CrashPoint[]> {
+    const steps: CrashPoint[] = [];
+    if (this.isCutShort) return steps;
+    if (!this.isNew(this.recovered, point)) {
+      this.report.repeats += 1;
+      return steps;
+    }
+    this.report.images += 1;
+    await this.guard(point.at, async () => {
+      const oracle = point.oracle.clone();
+      const disk = this.newDisk(point.state);
+      const broker = this.broker(disk, oracle);
+      disk.onStep = ({ call, operation, path }) => {
+        const at = `${point.at}; in the start, before call ${call} (${operation} ${path}) took effect`;
+        steps.push({ at, state: disk.state, oracle: point.oracle });
+      };
+      await this.start(broker, disk);
+      disk.onStep = undefined;
+      this.rememberKind(disk.calls, point);
+      await this.look(broker, disk);
       const { state } = disk;
-      // Where nothing is pending but names, nothing new can come of a crash.
-      if (!state.pending.some((change) => change.kind !== 'name')) return;
-      points.push({ at: `${at}; in the recovery, before call ${call} (${operation} ${path}) took effect`, state, oracle });
-    };
+      if (!this.isNew(this.usedOn, { ...point, state })) return;
+      // What has been shown now must survive a power cut that leaves nothing that is not synced.
+      if (withoutPendingOf(state, LOCK_FILE).pending.length > 0) await this.lookAfterPowerCut(disk, oracle.clone());
+      await this.finish(broker.clock, broker.close());
+      this.runs += 1;
+      for (const withNewTopic of this.options.isUsedOnBothWays ? [false, true] : [this.runs % 2 === 0]) {
+        await this.startAgainAndUseOn(this.newDisk(disk.state), oracle.clone(), withNewTopic);
+      }
+    });
+    return steps;
   }
 
-  private get recoveryShare(): number {
-    return this.options.share >= 1 ? 0.25 : 0.05;
+  private async startAgainAndUseOn(disk: SimulatedDisk, oracle: Oracle, withNewTopic: boolean): Promise<void> {
+    const files = withoutLock(disk);
+    const broker = this.broker(disk, oracle);
+    await this.start(broker, disk);
+    if (!sameFiles(files, withoutLock(disk))) throw new Violation('a second recovery changes files');
+    disk.limitRoom(Number.POSITIVE_INFINITY);
+    await this.useOn(broker, disk, withNewTopic);
+    await this.lookAfterPowerCut(disk, oracle);
+  }
+
+  /** A start is remembered where it does something with one of its topics, or in an order, that none before it did. */
+  private rememberKind(calls: readonly Call[], point: CrashPoint): void {
+    const byTopic = new Map<string, Set<string>>();
+    for (const { operation, path } of calls) {
+      const [topic = '', ...rest] = path.slice(ROOT_DIR.length + 1).split('/');
+      const isOfTopic = path.startsWith(`${ROOT_DIR}/`) && !topic.startsWith('.');
+      const key = isOfTopic ? topic : '';
+      const done = byTopic.get(key) ?? new Set();
+      byTopic.set(key, done.add(`${operation} ${isOfTopic ? rest.join('/').replace(/\d+/, '') : path}`));
+    }
+    const kinds = [...byTopic.values()].map((done) => [...done].join()).filter((kind) => !this.kindsOfStart.has(kind));
+    for (const kind of kinds) this.kindsOfStart.add(kind);
+    if (kinds.length > 0) this.startsOfAllKinds.push({ ...point, calls });
+  }
+
+  private isNew(known: Set<string>, { state, oracle }: CrashPoint): boolean {
+    let oracleKey = this.oracleKeys.get(oracle);
+    if (oracleKey === undefined) this.oracleKeys.set(oracle, (oracleKey = oracle.fingerprint()));
+    const key = `${oracleKey} ${fingerprint(state, LOCK_FILE_NAME)}`;
+    if (known.has(key)) return false;
+    known.add(key);
+    return true;
   }
 
   private async start(broker: SimulatedBroker, disk: SimulatedDisk): Promise<void> {
-    const before = withoutLock(disk);
+    const before = disk.state;
     try {
       await this.finish(broker.clock, broker.open());
     } catch (error) {
-      const isUnchanged = sameFiles(before, withoutLock(disk));
+      const isUnchanged = sameFiles(withoutLock(this.newDisk(before)), withoutLock(disk));
       throw new Violation(`it does not start${isUnchanged ? '' : ' and has changed files'}: ${String(error)}`);
     }
   }
@@ -236,15 +288,18 @@ export class Sweep {
   private async look(broker: SimulatedBroker, disk: SimulatedDisk): Promise<void> {
     broker.assertNothingBroken();
     broker.oracle.checkLogs(await broker.readAll());
-    broker.oracle.checkFiles(disk.files());
+    broker.oracle.checkFiles(disk.files(), disk.isFull);
   }
 
-  private async useOn(broker: SimulatedBroker, disk: SimulatedDisk): Promise<void> {
+  private async useOn(broker: SimulatedBroker, disk: SimulatedDisk, withNewTopic: boolean): Promise<void> {
+    await this.comeBack(broker);
     this.runs += 1;
     broker.dispatch();
-    await this.finish(broker.clock, useOn(broker, this.runs));
-    if (this.workload.name === 'idempotent resend') await this.finish(broker.clock, resend(broker));
+    await this.finish(broker.clock, useOn(broker, this.runs, withNewTopic));
+    if (this.workload.hasIds) await this.finish(broker.clock, resend(broker));
     await this.rest(broker);
+    const problems = await broker.engine.problems();
+    if (problems.length > 0) throw new Violation(`all is well again, and yet: ${problems.map(({ reason }) => reason).join()}`);
     broker.oracle.checkAtRest(this.workload.dispatchers);
     await this.look(broker, disk);
   }
@@ -258,17 +313,27 @@ export class Sweep {
 
   /** One fault in a run of the workload: nothing false is promised meanwhile, and when it is over everything goes on by itself. */
   private async fail(fault: Fault): Promise<void> {
-    const at = `${this.workload.name}, call ${fault.call} fails with ${fault.error} ${fault.times} times`;
+    const at = `call ${fault.call} fails with ${fault.error} ${fault.times} times`;
     this.report.errors += 1;
-    const points: CrashPoint[] = [];
+    const steps: CrashPoint[] = [];
     await this.guard(at, async () => {
       const oracle = new Oracle(ROOT_DIR);
-      const disk = this.newDisk();
+      let disk = this.newDisk();
       disk.fail(fault);
       let broker = this.broker(disk, oracle);
-      disk.onStep = () => {
+      let stepsSinceStrike = 0;
+      disk.onStep = ({ call, operation, path }) => {
         broker.look();
-        if (disk.hasStruck && this.random() < 0.02) points.push({ at: `${at}, then`, state: disk.state, oracle: oracle.clone() });
+        if (!disk.hasStruck) return;
+        stepsSinceStrike += 1;
+        // The first ones say most, and any other may.
+        if (steps.length < this.options.crashesPerError && this.random() < 2 / stepsSinceStrike) {
+          steps.push({
+            at: `${at}, then before call ${call} (${operation} ${path}) took effect`,
+            state: disk.state,
+            oracle: oracle.clone(),
+          });
+        }
       };
       const work = this.wholeWorkload(broker);
       try {
@@ -280,18 +345,19 @@ export class Sweep {
       } catch (error) {
         // A start that the disk refuses: it says so and calls nothing corrupt, and the next one does it.
         this.assertNoCorruption(error);
-        disk.heal();
+        disk = this.newDisk(hasForgotten(disk.state) ? powerCut(disk.state, () => 'lost') : disk.state);
         broker = this.broker(disk, oracle);
         await this.start(broker, disk);
       }
-      await this.comeBack(broker);
-      await this.useOn(broker, disk);
-      points.push({ at: `${at}, at the end`, state: disk.state, oracle: oracle.clone() });
+      disk.limitRoom(Number.POSITIVE_INFINITY);
+      await this.useOn(broker, disk, fault.call % 2 === 0);
+      steps.push({ at: `${at}, at the end`, state: disk.state, oracle: oracle.clone() });
     });
-    for (const point of points) {
-      const images = [...crashImages(point.state, this.random, 2)];
+    for (const step of steps) {
+      const images = [...crashImages(withoutPendingOf(step.state, LOCK_FILE), this.random, this.inStarts)];
       const image = images[below(this.random, images.length)];
-      if (image !== undefined) await this.recover({ ...point, at: `${point.at}, image: ${image.name}`, state: image.state }, false);
+      if (!hasForgotten(step.state)) await this.recover({ ...step, at: `${step.at}, killed` });
+      if (image !== undefined) await this.recover({ ...step, at: `${step.at}, image: ${image.name}`, state: image.state });
     }
   }
 
@@ -310,8 +376,11 @@ export class Sweep {
         this.assertNoCorruption(error);
       }
     });
-    await this.recover({ ...point, at: `${at}, then started again`, state: disk.state }, false);
-    await this.recover({ ...point, at: `${at}, then a power cut`, state: powerCut(disk.state, () => 'lost') }, false);
+    const { state } = disk;
+    if (!hasForgotten(state)) await this.recover({ ...point, at: `${at}, then started again`, state });
+    for (const image of crashImages(withoutPendingOf(state, LOCK_FILE), this.random, this.inStarts)) {
+      await this.recover({ ...point, at: `${at}, then a power cut, image: ${image.name}`, state: image.state });
+    }
   }
 
   private assertNoCorruption(error: unknown): void {
@@ -321,7 +390,7 @@ export class Sweep {
 
   /** Every topic takes messages again, without a restart and without anybody's help. */
   private async comeBack(broker: SimulatedBroker): Promise<void> {
-    for (const topic of broker.topics) {
+    for (const topic of broker.topics.filter((name) => !isDeadLetterTopic(name))) {
       for (let tries = 0; ; tries += 1) {
         this.runs += 1;
         const publishing = broker.publish({ topic, content: { run: this.runs, number: 0 } });
@@ -331,8 +400,6 @@ export class Sweep {
         broker.clock.advance();
       }
     }
-    const problems = await broker.engine.problems();
-    if (problems.length > 0) throw new Violation(`all is well again, and yet: ${problems.map(({ reason }) => reason).join()}`);
   }
 
   private async guard(at: string, work: () => Promise<void>): Promise<void> {
@@ -340,7 +407,7 @@ export class Sweep {
       await work();
     } catch (error) {
       const what = error instanceof Violation ? error.message : error instanceof Error ? String(error.stack) : String(error);
-      this.report.violations.push(`${at} (seed ${this.options.seed}): ${what}`);
+      this.report.violations.push(`${this.workload.name}, ${at}: ${what}`);
     }
   }
 }

@@ -5,6 +5,9 @@ import type { ConsumerBehaviour, SimulatedBroker } from './simulated-broker.js';
 export interface Workload {
   readonly name: string;
   readonly segmentMaxBytes: number;
+  readonly reserveBytes?: number;
+  /** Its messages have ids, and are sent again later. */
+  readonly hasIds?: boolean;
   readonly dispatchers: readonly string[];
   readonly consumer: ConsumerBehaviour;
   /** Ends when every producer has its answers. What a producer is refused it does not send again, unless the message has an id. */
@@ -12,6 +15,10 @@ export interface Workload {
 }
 
 const LARGE_SEGMENT_BYTES = 64 * 1024 * 1024;
+/** Room for the dead letters of a few messages. */
+const RESERVE_BYTES = 8 * 1024;
+/** More than the waits of all resends. */
+const LONG_MS = 5_000;
 const ACK_ALL: ConsumerBehaviour = () => 'ack';
 /** A consumer that does everything that a consumer does. */
 const MOODY: ConsumerBehaviour = (offset, attempt) => {
@@ -58,6 +65,24 @@ export const WORKLOADS: readonly Workload[] = [
   },
   {
     ...plain,
+    name: 'one producer, three topics',
+    run: async (broker) => {
+      for (let number = 0; number < 3; number += 1) {
+        for (const [producer, topic] of ['order.created', 'order.paid', 'news'].entries()) {
+          await broker.publish({ topic, content: { producer, number, padding: padding(producer * 5 + number) } });
+        }
+      }
+    },
+  },
+  {
+    ...plain,
+    name: 'eight producers, one topic',
+    run: async (broker) => {
+      await producers(broker, ['order.created'], 8, 5);
+    },
+  },
+  {
+    ...plain,
     name: 'eight producers, three topics',
     run: async (broker) => {
       await producers(broker, ['order.created', 'order.paid', 'news'], 8, 4);
@@ -70,6 +95,14 @@ export const WORKLOADS: readonly Workload[] = [
       // So that the records of a pass do not begin where a sector of the index does.
       await produce(broker, 'order.created', 64, 5);
       await producers(broker, ['order.created'], 64, 3);
+    },
+  },
+  {
+    ...plain,
+    name: 'sixty-four producers, four topics',
+    run: async (broker) => {
+      await produce(broker, 'order.created', 64, 2);
+      await producers(broker, ['order.created', 'order.paid', 'news', 'stock'], 64, 2);
     },
   },
   {
@@ -104,6 +137,7 @@ export const WORKLOADS: readonly Workload[] = [
   {
     ...plain,
     name: 'idempotent resend',
+    hasIds: true,
     run: async (broker) => {
       await Promise.all(
         Array.from({ length: 6 }, async (_, producer) => {
@@ -111,6 +145,24 @@ export const WORKLOADS: readonly Workload[] = [
         }),
       );
       await resend(broker);
+    },
+  },
+  {
+    ...plain,
+    name: 'a full disk, with dead letters',
+    segmentMaxBytes: 1500,
+    dispatchers: ['orders', 'audit'],
+    consumer: MOODY,
+    reserveBytes: RESERVE_BYTES,
+    run: async (broker) => {
+      await produce(broker, 'order.created', 0, 5);
+      // Room for another message, and a part of one: the checkpoints and dead letters of the five take the reserve.
+      broker.limitRoom(700);
+      broker.dispatch();
+      await producers(broker, ['order.created', 'order.paid', 'news'], 6, 2);
+      await broker.pause(LONG_MS);
+      broker.limitRoom(Number.POSITIVE_INFINITY);
+      await produce(broker, 'order.created', 7, 2);
     },
   },
 ];
@@ -129,13 +181,13 @@ export async function resend(broker: SimulatedBroker): Promise<void> {
 }
 
 /**
- * A broker that was recovered is used on: each of its topics, and every other time a new one, as the making of a topic syncs what the
- * recovery may have forgotten to.
+ * A broker that was recovered is used on: each of its topics, or a new one as well, as the making of a topic syncs what the recovery may have
+ * forgotten to.
  * @param run tells the messages from those of other runs
  */
-export async function useOn(broker: SimulatedBroker, run: number): Promise<void> {
+export async function useOn(broker: SimulatedBroker, run: number, withNewTopic: boolean): Promise<void> {
   const found = broker.topics.filter((topic) => !isDeadLetterTopic(topic));
-  const topics = run % 2 === 0 || found.length === 0 ? [...new Set([...found, 'used.on'])] : found;
+  const topics = withNewTopic || found.length === 0 ? [...new Set([...found, 'used.on'])] : found;
   await Promise.all(
     topics.flatMap((topic) => [1, 2].map((number) => broker.publish({ topic, content: { run, number, padding: padding(number) } }))),
   );

@@ -8,6 +8,10 @@ import { brokerProcesses, type BrokerProcess, type BrokerProcessOptions } from '
 import { fileEngine, readTexts } from '../support/file-engine.js';
 import { silence, status, TestConsumer } from '../support/test-consumer.js';
 import { snapshot, temporaryDirectories } from '../support/temporary-directory.js';
+import { until } from '../support/until.js';
+
+/** So many starts are cut off, at moments spread over the time that a start takes. */
+const STARTS_CUT_OFF = 10;
 
 const { spawn, start } = brokerProcesses();
 const newDirectory = temporaryDirectories();
@@ -55,6 +59,49 @@ describe('the broker as a process', () => {
   it('ends with 0 on SIGINT too', async () => {
     const broker = await start({ cwd: await newDirectory() });
     expect(await broker.end('SIGINT')).toEqual({ code: 0, signal: null });
+  });
+
+  it('hears signals before it loads anything else, and ends with 0 in the middle of that', async () => {
+    // Tells when the first listener is there, and whether what main.js loads is there already; then the signal comes.
+    const watch = `
+      process.on('newListener', function tell(event) {
+        if (event !== 'SIGTERM') return;
+        process.off('newListener', tell);
+        console.log('nest is loaded: ' + (Reflect.getMetadata !== undefined));
+        setImmediate(() => process.kill(process.pid, 'SIGTERM'));
+      });`;
+    const nodeArguments = ['--import', `data:text/javascript,${encodeURIComponent(watch)}`];
+    const broker = await spawn({ cwd: await newDirectory(), nodeArguments });
+    expect(await broker.ended()).toEqual({ code: 0, signal: null });
+    expect([broker.output, broker.errors]).toEqual(['nest is loaded: false\nmmmq stops on SIGTERM, before it was ready\n', '']);
+  });
+
+  it('ends with 0 on a signal at any moment of its start', async () => {
+    // A start that has something to look at.
+    const cwd = await newDirectory();
+    const { engine } = fileEngine(join(cwd, 'data'));
+    await engine.open();
+    for (let topic = 0; topic < 40; topic += 1) await (await engine.create(`topic.${topic}`)).append([Buffer.from('{}')]);
+    await engine.close();
+    const tell = `
+      import { writeSync } from 'node:fs';
+      process.on('newListener', (event) => {
+        if (event === 'SIGTERM') queueMicrotask(() => writeSync(1, 'it hears'));
+      });`;
+    const nodeArguments = ['--import', `data:text/javascript,${encodeURIComponent(tell)}`];
+    const begunAtMs = performance.now();
+    await (await start({ cwd, nodeArguments })).end('SIGKILL');
+    const startMs = performance.now() - begunAtMs;
+    for (let round = 0; round < STARTS_CUT_OFF; round += 1) {
+      const broker = await spawn({ cwd, nodeArguments });
+      const atMs = performance.now() + (startMs * round) / STARTS_CUT_OFF;
+      await until(() => performance.now() >= atMs);
+      const signal = round % 2 === 0 ? 'SIGTERM' : 'SIGINT';
+      const end = await broker.end(signal);
+      // Before Node itself has come to the program, nobody can hear anything.
+      const isHeard = end.signal === null || broker.output.includes('it hears');
+      expect([round, end, broker.errors]).toEqual([round, isHeard ? { code: 0, signal: null } : { code: null, signal }, '']);
+    }
   });
 
   it('delivers exactly the rest of the golden directory to its two dispatchers', async () => {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import type { INestApplication } from '@nestjs/common';
 import request from 'supertest';
 import { ErrorCode, MmmqError } from '../../src/core/index.js';
-import { MAX_PENDING_PUBLISHES } from '../../src/broker/pending-publishes.js';
+import { MAX_PENDING_HEADER_BYTES, MAX_PENDING_PUBLISHES } from '../../src/broker/pending-publishes.js';
 import { PublishBodyReader } from '../../src/broker/publish-body.reader.js';
 import { TopicQueueService } from '../../src/topic-queue/index.js';
 import { brokerApplication } from '../support/broker-application.js';
@@ -485,13 +485,40 @@ describe('The number of publishes without an answer', () => {
     expect([answer?.status, answer?.headers.get('retry-after')]).toEqual([429, '1']);
     expect(JSON.parse(answer?.body ?? '')).toEqual({
       acknowledgement: 'NACK',
-      reason: expect.stringContaining(`${MAX_PENDING_PUBLISHES} publishes wait`),
+      reason: expect.stringContaining(`${MAX_PENDING_PUBLISHES} publishes, or `),
     });
     expect([pendingCount(), pendingBytes()]).toEqual([MAX_PENDING_PUBLISHES, MAX_PENDING_PUBLISHES * body.length]);
     gate.open();
     await until(() => pendingCount() === 0);
     expect(pendingBytes()).toBe(0);
     send(other, body);
+    expect(await other.answer()).toMatchObject({ status: 200 });
+    flood.socket.destroy();
+    other.socket.destroy();
+  });
+
+  it('is bounded by their headers too, which Node.js keeps whole', async () => {
+    await app.close();
+    ({ app, port } = await brokerApplication({ engine: (engine = new MemoryEngine()) }));
+    const gate = new Gate();
+    engine.faults.append = () => gate.opened;
+    const body = messageJson();
+    const headers = ['host', 'x', 'content-type', 'application/json', 'content-length', String(body.length), 'x-large', 'x'.repeat(15_000)];
+    const fitting = Math.floor(MAX_PENDING_HEADER_BYTES / headers.join('').length);
+    const large = `${head(`content-length: ${body.length}\r\nx-large: ${'x'.repeat(15_000)}`)}${body}`;
+    const flood = await RawHttp.to(port);
+    flood.send(large.repeat(fitting));
+    await until(() => pendingCount() === fitting);
+
+    const other = await RawHttp.to(port);
+    other.send(large);
+    const answer = await other.answer();
+    expect([answer?.status, answer?.headers.get('retry-after')]).toEqual([429, '1']);
+    expect(answer?.body).toContain('bytes of their headers');
+    expect([pendingCount(), pendingBytes()]).toEqual([fitting, fitting * body.length]);
+    gate.open();
+    await until(() => pendingCount() === 0);
+    other.send(large);
     expect(await other.answer()).toMatchObject({ status: 200 });
     flood.socket.destroy();
     other.socket.destroy();

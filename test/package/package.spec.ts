@@ -4,6 +4,7 @@ import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promis
 import { dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import ts from 'typescript';
 import { nodeProcesses } from '../support/node-process.js';
 import { temporaryDirectories } from '../support/temporary-directory.js';
 
@@ -113,6 +114,12 @@ describe('the package, installed from its tarball', () => {
   );
 
   it(
+    'exports every type that one of its declarations mentions',
+    () => expect(unexportedTypes(join(unpacked, 'dist/index.d.ts'))).toEqual([]),
+    TIMEOUT_MS,
+  );
+
+  it(
     'holds the program with its declarations and its settings, and neither tests nor sources nor data',
     async () => {
       const files = (await readdir(unpacked, { recursive: true, withFileTypes: true }))
@@ -128,6 +135,40 @@ describe('the package, installed from its tarball', () => {
     TIMEOUT_MS,
   );
 });
+
+/** The options of modules are computed from the settings: what is to be written is their members, which need no name. */
+const NAMELESS: ReadonlySet<string> = new Set(['BackoffSettings', 'BrokerSettings', 'DispatcherSettings', 'Partially']);
+
+/** What the exported declarations mention of the package's own and its index does not export: `Dispatcher mentions Backoff`. */
+function unexportedTypes(index: string): readonly string[] {
+  const { NodeNext: module } = ts.ModuleKind;
+  const program = ts.createProgram([index], { module, target: ts.ScriptTarget.ES2023, types: [] });
+  const checker = program.getTypeChecker();
+  const original = (symbol: ts.Symbol): ts.Symbol =>
+    (symbol.flags & ts.SymbolFlags.Alias) === 0 ? symbol : checker.getAliasedSymbol(symbol);
+  const source = program.getSourceFile(index);
+  const entrance = source === undefined ? undefined : checker.getSymbolAtLocation(source);
+  if (entrance === undefined) throw new Error(`${index} exports nothing`);
+  const exported = new Map(checker.getExportsOfModule(entrance).map((symbol) => [original(symbol), symbol.name]));
+  /** A member, a parameter or a type parameter has no name of its own in the module. */
+  const isOwn = (symbol: ts.Symbol): boolean =>
+    symbol.declarations?.some((declaration) => {
+      const statement = ts.isVariableDeclaration(declaration) ? declaration.parent.parent : declaration;
+      return ts.isSourceFile(statement.parent) && statement.parent.fileName.startsWith(dirname(index));
+    }) ?? false;
+  const unexported = new Set<string>();
+  for (const [symbol, name] of exported) {
+    const visit = (node: ts.Node): void => {
+      const symbolHere = ts.isIdentifier(node) ? checker.getSymbolAtLocation(node) : undefined;
+      const mentioned = symbolHere === undefined ? undefined : original(symbolHere);
+      if (mentioned !== undefined && isOwn(mentioned) && !exported.has(mentioned) && !NAMELESS.has(mentioned.name))
+        unexported.add(`${name} mentions ${mentioned.name}`);
+      ts.forEachChild(node, visit);
+    };
+    symbol.declarations?.forEach(visit);
+  }
+  return [...unexported];
+}
 
 /** Compiles the sources of the application. @returns what is wrong with them, or with the package; what others declare is theirs */
 async function compile(app: string): Promise<readonly string[]> {

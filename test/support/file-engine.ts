@@ -25,11 +25,11 @@ export function fileEngine(rootDir: string, options: TestEngineOptions = {}): { 
   const files = new OpenFiles(fileSystem, options.maxOpenFiles);
   const engine = new FileEngine(
     {
-      fileSystem,
+      fileSystem: files.fileSystem,
       files,
       segments: new SegmentStore(files),
       offsetIndexes: new OffsetIndexStore(files),
-      checkpoints: new CheckpointStore(fileSystem, files),
+      checkpoints: new CheckpointStore(files.fileSystem, files),
       logger,
       ...(options.clock === undefined ? {} : { clock: options.clock }),
     },

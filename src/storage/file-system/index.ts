@@ -3,6 +3,7 @@ export { FileError } from './file.error.js';
 export { OpenMode, type DirectoryEntry, type File, type FileSystem, type Room } from './file-system.port.js';
 export { FileStore } from './file-store.js';
 export { NodeFileSystem } from './node-file-system.js';
-export { OpenFiles } from './open-files.js';
+export { openFileLimit } from './open-file-limit.js';
+export { MAX_IDLE_OPEN_FILES, OpenFiles } from './open-files.js';
 export { ReadOnlyFileSystem } from './read-only.file-system.js';
 export { readFully, writeFully } from './positional-io.js';

@@ -1,0 +1,278 @@
+import { hash } from 'node:crypto';
+
+/*
+ * What a simulated disk holds at a moment, what a power cut leaves of it, and how two such states are told apart. Nothing here is ever
+ * changed: a state can be kept and gone on from any number of times.
+ */
+
+export const SECTOR_BYTES = 512;
+export const ROOT_INODE = 0;
+
+/** One thing that is not on the disk yet. */
+export type Change =
+  | {
+      readonly kind: 'data';
+      readonly inode: number;
+      readonly sector: number;
+      /** The whole sector as the cache has it. */
+      readonly bytes: Buffer;
+      /** Which of its bytes were written. */
+      readonly from: number;
+      readonly to: number;
+    }
+  | { readonly kind: 'size'; readonly inode: number; readonly size: number; readonly isCut: boolean }
+  | { readonly kind: 'name'; readonly inode: number; readonly names: Names };
+
+/** What stands under names of a directory now; all of them change together. */
+export type Names = Readonly<Record<string, number | undefined>>;
+
+/** A file's bytes. `data` can reach beyond `size`: such bytes came to the disk before the size did. */
+export interface Content {
+  readonly data: Buffer;
+  readonly size: number;
+}
+
+export interface Inode {
+  readonly kind: 'file' | 'directory';
+  readonly cached: Content;
+  readonly durable: Content;
+  readonly cachedNames: ReadonlyMap<string, number>;
+  readonly durableNames: ReadonlyMap<string, number>;
+}
+
+export interface DiskState {
+  readonly inodes: ReadonlyMap<number, Inode>;
+  readonly pending: readonly Change[];
+  /** All that the files may take, and each file and directory a sector; Infinity for a disk that is never full. */
+  readonly capacityBytes: number;
+}
+
+/** What becomes of a pending change in a power cut; a number is how many bytes of a sector's new ones came to the disk. */
+export type Fate = 'kept' | 'lost' | number;
+
+const EMPTY: Content = { data: Buffer.alloc(0), size: 0 };
+const NO_NAMES: ReadonlyMap<string, number> = new Map();
+
+export function newInode(kind: Inode['kind']): Inode {
+  return { kind, cached: EMPTY, durable: EMPTY, cachedNames: NO_NAMES, durableNames: NO_NAMES };
+}
+
+export const EMPTY_DISK: DiskState = {
+  inodes: new Map([[ROOT_INODE, newInode('directory')]]),
+  pending: [],
+  capacityBytes: Number.POSITIVE_INFINITY,
+};
+
+/** The inode with the changes on the disk. All of them are its own. */
+export function settled(inode: Inode, changes: readonly Change[], fates?: readonly Fate[]): Inode {
+  let { durableNames } = inode;
+  for (const [index, change] of changes.entries())
+    if (change.kind === 'name' && fates?.[index] !== 'lost') durableNames = named(durableNames, change);
+  const isUnchanged = changes.every((change, index) => change.kind === 'name' || fates?.[index] === 'lost');
+  return { ...inode, durableNames, durable: isUnchanged ? inode.durable : withChanges(inode.durable, changes, fates) };
+}
+
+export function named(names: ReadonlyMap<string, number>, change: Extract<Change, { kind: 'name' }>): ReadonlyMap<string, number> {
+  const result = new Map(names);
+  for (const [name, child] of Object.entries(change.names)) {
+    if (child === undefined) result.delete(name);
+    else result.set(name, child);
+  }
+  return result;
+}
+
+export function withSize({ data, size }: Content, newSize: number): Content {
+  return { data: newSize < size ? data.subarray(0, newSize) : data, size: newSize };
+}
+
+function withChanges(content: Content, changes: readonly Change[], fates: readonly Fate[] | undefined): Content {
+  let { size } = content;
+  let length = content.data.length;
+  let room = length;
+  for (const change of changes) if (change.kind === 'data') room = Math.max(room, change.sector * SECTOR_BYTES + change.to);
+  const data = Buffer.alloc(room);
+  content.data.copy(data);
+  for (const [index, change] of changes.entries()) {
+    const fate = fates?.[index] ?? 'kept';
+    if (fate === 'lost' || change.kind === 'name') continue;
+    if (change.kind === 'size') {
+      if (change.size < size && change.size < length) {
+        data.fill(0, change.size, length);
+        length = change.size;
+      }
+      ({ size } = change);
+      continue;
+    }
+    const start = change.sector * SECTOR_BYTES;
+    const bytes = typeof fate === 'number' ? torn(change, visible({ data: data.subarray(0, length), size }), fate) : change.bytes;
+    length = Math.max(length, start + change.to);
+    bytes.copy(data, start, 0, Math.min(SECTOR_BYTES, length - start));
+  }
+  return { data: data.subarray(0, length), size };
+}
+
+/** The sector with only the first of its new bytes: at any byte where it grows the file; nothing tears eight aligned bytes that were there. */
+function torn(change: Extract<Change, { kind: 'data' }>, before: Buffer, written: number): Buffer {
+  const start = change.sector * SECTOR_BYTES;
+  const overwrites = start + change.from < before.length;
+  const cut = change.from + (overwrites ? Math.floor(written / 8) * 8 : written);
+  const bytes = Buffer.alloc(SECTOR_BYTES);
+  if (before.length > start) before.copy(bytes, 0, start);
+  change.bytes.copy(bytes, 0, 0, Math.min(cut, change.to));
+  return bytes;
+}
+
+/** A copy that can be written to up to `size`. */
+export function withRoom(data: Buffer, size: number): Buffer {
+  const copy = Buffer.alloc(Math.max(data.length, size));
+  data.copy(copy);
+  return copy;
+}
+
+/** The bytes that a reader gets: zeros where the size came without data. */
+export function visible({ data, size }: Content): Buffer {
+  return data.length === size ? data : data.length > size ? data.subarray(0, size) : withRoom(data, size);
+}
+
+/** The disk after a power cut. @param fateOf is asked for every pending change, in the order in which they were made */
+export function powerCut(state: DiskState, fateOf: (change: Change, index: number) => Fate): DiskState {
+  const changesOf = new Map<number, { changes: Change[]; fates: Fate[] }>();
+  for (const [index, change] of state.pending.entries()) {
+    const own = changesOf.get(change.inode) ?? { changes: [], fates: [] };
+    own.changes.push(change);
+    own.fates.push(fateOf(change, index));
+    changesOf.set(change.inode, own);
+  }
+  const inodes = new Map(state.inodes);
+  for (const [id, inode] of inodes) {
+    const own = changesOf.get(id);
+    const { durable, durableNames } = own === undefined ? inode : settled(inode, own.changes, own.fates);
+    if (inode.cached === durable && inode.cachedNames === durableNames) continue;
+    const content = durable.data.length === durable.size ? durable : { data: visible(durable), size: durable.size };
+    inodes.set(id, { kind: inode.kind, durable: content, cached: content, durableNames, cachedNames: durableNames });
+  }
+  return { ...state, inodes, pending: [] };
+}
+
+/** The state with a file of other bytes, durable, or without it. @param path of a file that is there */
+export function withFile(state: DiskState, path: string, bytes: Buffer | undefined): DiskState {
+  const inodes = new Map(state.inodes);
+  const set = (id: number, change: Partial<Inode>): unknown => inodes.set(id, { ...(inodes.get(id) ?? newInode('file')), ...change });
+  const at = path.lastIndexOf('/');
+  const directory = findInode(state, path.slice(0, at)) ?? ROOT_INODE;
+  if (bytes === undefined) {
+    const names = new Map(inodes.get(directory)?.cachedNames);
+    names.delete(path.slice(at + 1));
+    set(directory, { cachedNames: names, durableNames: names });
+  } else {
+    const content = { data: bytes, size: bytes.length };
+    set(findInode(state, path) ?? inodes.size, { cached: content, durable: content });
+  }
+  return { ...state, inodes };
+}
+
+/** Whether the cache shows what would not come to the disk with all that is pending: a sync has failed and forgotten it. */
+export function hasForgotten(state: DiskState): boolean {
+  const { inodes } = powerCut(state, () => 'kept');
+  return [...state.inodes].some(([id, { cached }]) => {
+    const kept = inodes.get(id)?.cached;
+    return kept !== undefined && kept !== cached && !visible(kept).equals(visible(cached));
+  });
+}
+
+/** Every file as a process sees it, by path, in the order of the paths. */
+export function filesOf({ inodes }: DiskState): Map<string, Buffer> {
+  const found = new Map<string, Buffer>();
+  const collect = (id: number, path: string): void => {
+    const inode = inodes.get(id);
+    if (inode?.kind === 'file') found.set(path, visible(inode.cached));
+    else if (inode !== undefined)
+      for (const name of sortedNames(inode.cachedNames)) collect(inode.cachedNames.get(name) ?? ROOT_INODE, `${path}/${name}`);
+  };
+  collect(ROOT_INODE, '');
+  return found;
+}
+
+/** The state with what is pending of the file of that path taken out: it is lost. */
+export function withoutPendingOf(state: DiskState, path: string): DiskState {
+  const name = path.slice(path.lastIndexOf('/') + 1);
+  const inode = findInode(state, path);
+  const pending = state.pending.filter(
+    (change) => change.inode !== inode && !(change.kind === 'name' && Object.keys(change.names).every((changed) => changed === name)),
+  );
+  return pending.length === state.pending.length ? state : { ...state, pending };
+}
+
+function findInode(state: DiskState, path: string): number | undefined {
+  let inode: number | undefined = ROOT_INODE;
+  for (const name of path.split('/')) if (name !== '' && inode !== undefined) inode = state.inodes.get(inode)?.cachedNames.get(name);
+  return inode;
+}
+
+/** Small numbers for contents, the same for the same bytes: a text of them is short. */
+const numbersOfContents = new WeakMap<Content | Buffer, number>();
+const numbersByHash = new Map<string, number>();
+
+function numberOf(content: Content | Buffer): number {
+  let known = numbersOfContents.get(content);
+  if (known === undefined) {
+    const key = hash('sha1', 'size' in content ? visible(content) : content, 'base64');
+    known = numbersByHash.get(key) ?? numbersByHash.size;
+    numbersByHash.set(key, known);
+    numbersOfContents.set(content, known);
+  }
+  return known;
+}
+
+/**
+ * The same for two states that no process can tell apart, whatever becomes of what is pending; within this process.
+ * @param ignored a name that does not count, whatever stands under it
+ */
+export function fingerprint(state: DiskState, ignored: string): string {
+  // Inodes have the numbers in which a walk comes to them, so that the order in which they were made does not count.
+  const numbers = new Map<number, number>();
+  const numberOfInode = (id: number): number => {
+    let number = numbers.get(id);
+    if (number === undefined) numbers.set(id, (number = numbers.size));
+    return number;
+  };
+  const treeText = (id: number, names: 'cachedNames' | 'durableNames', content: 'cached' | 'durable'): string => {
+    const inode = state.inodes.get(id);
+    if (inode === undefined) return '';
+    if (inode.kind === 'file') return `${numberOfInode(id)}:${numberOf(inode[content])}`;
+    let text = `${numberOfInode(id)}(`;
+    for (const name of sortedNames(inode[names])) {
+      if (name !== ignored) text += `${name} ${treeText(inode[names].get(name) ?? ROOT_INODE, names, content)} `;
+    }
+    return `${text})`;
+  };
+  let text = `${state.capacityBytes} ${treeText(ROOT_INODE, 'cachedNames', 'cached')}`;
+  if (!isOneWithItsCache(state)) text += `\n${treeText(ROOT_INODE, 'durableNames', 'durable')}`;
+  for (const change of state.pending) {
+    const number = numbers.get(change.inode);
+    if (number === undefined) continue;
+    if (change.kind === 'size') text += `\nsize ${number} ${change.size}`;
+    else if (change.kind === 'data') text += `\ndata ${number} ${change.sector} ${change.from} ${change.to} ${numberOf(change.bytes)}`;
+    else {
+      for (const [name, child] of Object.entries(change.names)) {
+        if (name !== ignored) text += `\nname ${number} ${name} ${child === undefined ? '' : numbers.get(child)}`;
+      }
+    }
+  }
+  return hash('sha1', text, 'base64');
+}
+
+function isOneWithItsCache({ inodes }: DiskState): boolean {
+  for (const { cached, durable, cachedNames, durableNames } of inodes.values()) {
+    if (cached !== durable || cachedNames !== durableNames) return false;
+  }
+  return true;
+}
+
+const namesInOrder = new WeakMap<ReadonlyMap<string, number>, readonly string[]>();
+
+function sortedNames(names: ReadonlyMap<string, number>): readonly string[] {
+  let sorted = namesInOrder.get(names);
+  if (sorted === undefined) namesInOrder.set(names, (sorted = [...names.keys()].sort()));
+  return sorted;
+}
