@@ -12,8 +12,21 @@ import { mediaTypeRefusalOf } from './publish-headers.js';
 /** The bytes of a publish. Whoever has them gives them back, once, when the answer is written: until then the publish counts as pending. */
 export interface PublishBody {
   readonly bytes: Buffer;
+  /** Counts what the publish takes beside its bytes, until they are given back. @returns false, and takes nothing, when that is too much */
+  takeMore(bytes: number): boolean;
   giveBack(): void;
 }
+
+/** What a route takes as its body. */
+export interface BodyRule {
+  readonly mediaTypes: readonly string[];
+  readonly maxBytes: number;
+  /** The setting that says so. */
+  readonly setting: string;
+}
+
+export const JSON_TYPE = 'application/json';
+export const NDJSON_TYPE = 'application/x-ndjson';
 
 const BODY_TAKEN = {
   status: 500,
@@ -26,19 +39,23 @@ const BODY_TAKEN = {
 };
 
 /**
- * Reads the bodies of publishes, as bytes and within the limits. What it refuses it answers itself, in this order: 415 for what is not JSON
- * in UTF-8, 413 for what is larger than `message.max-bytes` (by its Content-Length before anything is read), 429 for what passes
+ * Reads the bodies of publishes, as bytes and within the limits. What it refuses it answers itself, in this order: 415 for what is not of the
+ * route's type in UTF-8, 413 for what is larger than it takes (by its Content-Length before anything is read), 429 for what passes
  * `pending.max-bytes`, {@link MAX_PENDING_PUBLISHES} or {@link MAX_PENDING_HEADER_BYTES}. Of a client that goes away in mid-body nothing is left.
  */
 @Injectable()
 export class PublishBodyReader {
   readonly pending: PendingPublishes;
-  private readonly maxBytes: number;
+  /** `POST /messages` */
+  readonly single: BodyRule;
+  /** `POST /messages/batch` */
+  readonly batch: BodyRule;
   /** The claimed bodies that nobody came for yet, by their connection. */
   private readonly claimed = new WeakMap<Socket, Map<IncomingMessage, PublishBody>>();
 
   constructor(@Inject(BROKER_SETTINGS) settings: BrokerSettings) {
-    this.maxBytes = settings.message.maxBytes;
+    this.single = { mediaTypes: [JSON_TYPE], maxBytes: settings.message.maxBytes, setting: 'message.max-bytes' };
+    this.batch = { mediaTypes: [NDJSON_TYPE, JSON_TYPE], maxBytes: settings.batch.maxBytes, setting: 'batch.max-bytes' };
     this.pending = new PendingPublishes(settings.pending.maxBytes);
   }
 
@@ -46,12 +63,12 @@ export class PublishBodyReader {
    * Reads the body and keeps it for the controller, then goes on with `next`. A body parser further down finds the request read to its end
    * and leaves it alone. Nobody has to come for the body, a guard may answer: with the response everything is given back.
    */
-  claim(request: IncomingMessage, response: ServerResponse, next: () => void): void {
+  claim(request: IncomingMessage, response: ServerResponse, rule: BodyRule, next: () => void): void {
     if (!isUnread(request)) {
       next();
       return;
     }
-    this.read(request, response, (body) => {
+    this.read(request, response, rule, (body) => {
       if (body === undefined) return;
       this.claimedOn(request.socket).set(request, body);
       response.once('close', () => this.take(request)?.giveBack());
@@ -72,11 +89,15 @@ export class PublishBodyReader {
   }
 
   /** The body of a request, claimed before or read now; undefined when the request was answered or the client is gone. */
-  bodyOf(request: IncomingMessage & { readonly rawBody?: unknown }, response: ServerResponse): Promise<PublishBody | undefined> {
+  bodyOf(
+    request: IncomingMessage & { readonly rawBody?: unknown },
+    response: ServerResponse,
+    rule: BodyRule,
+  ): Promise<PublishBody | undefined> {
     const claimed = this.take(request);
     if (claimed !== undefined) return Promise.resolve(claimed);
-    if (isUnread(request)) return new Promise((resolve) => this.read(request, response, resolve));
-    if (Buffer.isBuffer(request.rawBody)) return Promise.resolve(this.keptBody(request, response, request.rawBody));
+    if (isUnread(request)) return new Promise((resolve) => this.read(request, response, rule, resolve));
+    if (Buffer.isBuffer(request.rawBody)) return Promise.resolve(this.keptBody(request, response, rule, request.rawBody));
     answer(response, BODY_TAKEN);
     return Promise.resolve(undefined);
   }
@@ -89,9 +110,9 @@ export class PublishBodyReader {
   }
 
   /** @param onEnd is called once: with the body, or without one when the request was answered or the client is gone */
-  private read(request: IncomingMessage, response: ServerResponse, onEnd: (body?: PublishBody) => void): void {
+  private read(request: IncomingMessage, response: ServerResponse, rule: BodyRule, onEnd: (body?: PublishBody) => void): void {
     const announcedBytes = Number(request.headers['content-length'] ?? 0);
-    const received = new BodyBuffer(announcedBytes > 0 ? announcedBytes : this.maxBytes);
+    const received = new BodyBuffer(announcedBytes > 0 ? announcedBytes : rule.maxBytes);
     const finish = (body?: PublishBody): void => {
       request.off('data', onData).off('end', onComplete).off('close', onGone);
       if (body === undefined) this.pending.giveBackBytes(received.length);
@@ -102,7 +123,7 @@ export class PublishBodyReader {
       answerUnread(request, response, refusalAnswer(error));
     };
     const onData = (chunk: Buffer): void => {
-      const refused = this.refusalOf(received.length + chunk.length, chunk.length);
+      const refused = this.refusalOf(rule, received.length + chunk.length, chunk.length);
       if (refused === undefined) received.append(chunk);
       else refuse(refused);
     };
@@ -113,14 +134,14 @@ export class PublishBodyReader {
     };
     const onGone = (): void => finish();
 
-    const refused = mediaTypeRefusalOf(request) ?? this.refusalOf(announcedBytes, 0);
+    const refused = mediaTypeRefusalOf(request, rule.mediaTypes) ?? this.refusalOf(rule, announcedBytes, 0);
     if (refused === undefined) request.on('data', onData).on('end', onComplete).on('close', onGone);
     else refuse(refused);
   }
 
   /** The bytes that another parser read and kept. */
-  private keptBody(request: IncomingMessage, response: ServerResponse, bytes: Buffer): PublishBody | undefined {
-    const refused = mediaTypeRefusalOf(request) ?? this.refusalOf(bytes.length, bytes.length);
+  private keptBody(request: IncomingMessage, response: ServerResponse, rule: BodyRule, bytes: Buffer): PublishBody | undefined {
+    const refused = mediaTypeRefusalOf(request, rule.mediaTypes) ?? this.refusalOf(rule, bytes.length, bytes.length);
     const body = refused === undefined ? this.begin(request, bytes) : undefined;
     if (body !== undefined) return body;
     if (refused === undefined) this.pending.giveBackBytes(bytes.length);
@@ -129,20 +150,33 @@ export class PublishBodyReader {
   }
 
   /** Why a body of this length, with so many bytes more to keep, is refused. When it is not, the bytes are taken. */
-  private refusalOf(length: number, moreBytes: number): PublishRefusedError | undefined {
-    if (length > this.maxBytes) {
-      return new PublishRefusedError(413, undefined, `the body is larger than message.max-bytes, which is ${this.maxBytes}`);
+  private refusalOf(rule: BodyRule, length: number, moreBytes: number): PublishRefusedError | undefined {
+    if (length > rule.maxBytes) {
+      return new PublishRefusedError(413, undefined, `the body is larger than ${rule.setting}, which is ${rule.maxBytes}`);
     }
-    if (this.pending.takeBytes(moreBytes)) return undefined;
-    return new PublishRefusedError(429, undefined, 'too many bytes of publishes wait for their answer in the broker; send it again later');
+    return this.pending.takeBytes(moreBytes) ? undefined : tooManyBytes();
   }
 
   /** The publish, there whole and its bytes taken; undefined when there are too many. */
   private begin({ rawHeaders }: IncomingMessage, bytes: Buffer): PublishBody | undefined {
     // One byte each: Node.js reads headers as Latin-1.
     const headerBytes = rawHeaders.reduce((sum, text) => sum + text.length, 0);
-    return this.pending.begin(headerBytes) ? { bytes, giveBack: () => this.pending.end(bytes.length, headerBytes) } : undefined;
+    if (!this.pending.begin(headerBytes)) return undefined;
+    let takenBytes = bytes.length;
+    return {
+      bytes,
+      takeMore: (moreBytes) => {
+        const isTaken = this.pending.takeBytes(moreBytes);
+        if (isTaken) takenBytes += moreBytes;
+        return isTaken;
+      },
+      giveBack: () => this.pending.end(takenBytes, headerBytes),
+    };
   }
+}
+
+export function tooManyBytes(): PublishRefusedError {
+  return new PublishRefusedError(429, undefined, 'too many bytes of publishes wait for their answer in the broker; send it again later');
 }
 
 function tooManyPublishes(): PublishRefusedError {

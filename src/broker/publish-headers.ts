@@ -11,14 +11,18 @@ const PARAMETER = `(${TOKEN})=(?:${TOKEN}|"(?:[^"\\\\]|\\\\.)*")`;
 const MEDIA_TYPE = new RegExp(`^${TOKEN}/${TOKEN}(?:[ \\t]*;(?:[ \\t]*${PARAMETER})?)*[ \\t]*$`);
 const PARAMETERS = new RegExp(`;[ \\t]*${PARAMETER}`, 'g');
 
-/** Why a body is refused that is not JSON in UTF-8 just as it stands: status 415. Undefined when it may be read. */
-export function mediaTypeRefusalOf(request: IncomingMessage): PublishRefusedError | undefined {
+/**
+ * Why a body is refused that is not of one of these types, in UTF-8, just as it stands: status 415. Undefined when it may be read.
+ * @param types in lower case, as `application/json`
+ */
+export function mediaTypeRefusalOf(request: IncomingMessage, types: readonly string[]): PublishRefusedError | undefined {
   const [type, ...more] = request.headersDistinct['content-type'] ?? [];
-  if (type === undefined) return refusal('content-type', 'the type is missing; send application/json');
-  if (more.length > 0) return refusal('content-type', 'the header is there more than once; send application/json once');
-  if (!MEDIA_TYPE.test(type)) return refusal('content-type', 'the header cannot be read; send application/json');
+  const expected = types.join(' or ');
+  if (type === undefined) return refusal('content-type', `the type is missing; send ${expected}`);
+  if (more.length > 0) return refusal('content-type', `the header is there more than once; send ${expected} once`);
+  if (!MEDIA_TYPE.test(type)) return refusal('content-type', `the header cannot be read; send ${expected}`);
   const media = contentType.parse(type);
-  if (media.type !== 'application/json') return refusal('content-type', 'the type is not application/json');
+  if (!types.includes(media.type)) return refusal('content-type', `the type is not ${expected}`);
   const repeated = repeatedParameterOf(type);
   if (repeated !== undefined) return refusal('content-type', `the parameter ${repeated} is there more than once`);
   const charset = media.parameters['charset'];
@@ -32,6 +36,11 @@ export function mediaTypeRefusalOf(request: IncomingMessage): PublishRefusedErro
     return refusal('transfer-encoding', 'the body is encoded for the transfer; send it in chunks or with its length, and nothing else');
   }
   return undefined;
+}
+
+/** The media type of a body that is not refused. */
+export function mediaTypeOf({ headers }: IncomingMessage): string {
+  return contentType.parse(headers['content-type'] ?? '').type;
 }
 
 /** Two values of one parameter can be read in two ways: what another reader on the way took may not be what is taken here. */

@@ -2,9 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type HttpServer, Inject, Injectable, type OnModuleInit, RequestMethod } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost } from '@nestjs/core';
 import { ErrorCode, MmmqError } from '../core/index.js';
-import { PublishBodyReader } from './publish-body.reader.js';
+import { type BodyRule, PublishBodyReader } from './publish-body.reader.js';
 
 export const PUBLISH_PATH = 'messages';
+/** Below {@link PUBLISH_PATH}. */
+export const BATCH_PATH = 'batch';
 
 /** `path` as Express gives it: what it routes by, without the query. */
 type RoutedRequest = IncomingMessage & { readonly path: string };
@@ -18,7 +20,7 @@ type RoutedRequest = IncomingMessage & { readonly path: string };
  */
 @Injectable()
 export class PublishRouteClaim implements OnModuleInit {
-  private path: string | undefined;
+  private rules: ReadonlyMap<string, BodyRule> | undefined;
 
   constructor(
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
@@ -49,26 +51,35 @@ export class PublishRouteClaim implements OnModuleInit {
   }
 
   private handle(request: RoutedRequest, response: ServerResponse, next: () => void): void {
-    if (request.method === 'POST' && this.isPublishPath(request.path)) this.bodies.claim(request, response, next);
-    else next();
+    const rule = request.method === 'POST' ? this.ruleOf(request.path) : undefined;
+    if (rule === undefined) next();
+    else this.bodies.claim(request, response, rule, next);
   }
 
-  private isPublishPath(path: string): boolean {
+  private ruleOf(path: string): BodyRule | undefined {
     const adapter: HttpServer = this.host.httpAdapter;
     const { caseSensitive = false, ignoreTrailingSlash = true } = adapter.getRouteMatchingOptions?.() ?? {};
     const slashless = ignoreTrailingSlash && path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
-    this.path ??= this.publishPath();
-    return slashless === this.path || (!caseSensitive && slashless.toLowerCase() === this.path.toLowerCase());
+    this.rules ??= new Map([
+      ...this.spellingsOf(PUBLISH_PATH, caseSensitive).map((spelling) => [spelling, this.bodies.single] as const),
+      ...this.spellingsOf(`${PUBLISH_PATH}/${BATCH_PATH}`, caseSensitive).map((spelling) => [spelling, this.bodies.batch] as const),
+    ]);
+    return this.rules.get(slashless) ?? (caseSensitive ? undefined : this.rules.get(slashless.toLowerCase()));
   }
 
-  private publishPath(): string {
+  private spellingsOf(path: string, isCaseSensitive: boolean): string[] {
+    const prefixed = this.prefixed(path);
+    return isCaseSensitive ? [prefixed] : [prefixed, prefixed.toLowerCase()];
+  }
+
+  private prefixed(path: string): string {
     const isExcluded = this.config
       .getGlobalPrefixOptions()
       .exclude?.some(
         ({ requestMethod, pathRegex }) =>
-          (requestMethod === RequestMethod.POST || requestMethod === RequestMethod.ALL) && pathRegex.test(`/${PUBLISH_PATH}`),
+          (requestMethod === RequestMethod.POST || requestMethod === RequestMethod.ALL) && pathRegex.test(`/${path}`),
       );
     const prefix = isExcluded ? [] : this.config.getGlobalPrefix().split('/');
-    return `/${[...prefix, PUBLISH_PATH].filter((word) => word !== '').join('/')}`;
+    return `/${[...prefix, path].filter((word) => word !== '').join('/')}`;
   }
 }

@@ -24,6 +24,7 @@ describe('the options of a broker', () => {
       storage: { rootDir: resolve('./data'), reserveBytes: 4 * MiB },
       segment: { maxBytes: 64 * MiB },
       message: { maxBytes: MiB },
+      batch: { maxMessages: 10_000, maxBytes: 16 * MiB },
       pending: { maxBytes: 64 * MiB },
     };
     expect(broker({})).toEqual(expected);
@@ -41,14 +42,15 @@ describe('the options of a broker', () => {
       segment: { maxBytes: 0, 'max-bytes': 1 },
       pending: { maxBytes: 7 },
       message: { maxBytes: 8 },
-      batch: 5,
+      group: 5,
     };
     expect(problems(() => broker(options))).toEqual([
-      '- batch = 5: is not a setting; here are: storage, segment, message, pending (BrokerModule.forRoot)',
+      '- group = 5: is not a setting; here are: storage, segment, message, batch, pending (BrokerModule.forRoot)',
       '- storage.rootDir = "": must be a path, neither blank nor with control characters (BrokerModule.forRoot)',
       '- segment."max-bytes" = 1: is not a setting; here are: maxBytes (BrokerModule.forRoot)',
       '- segment.maxBytes = 0: must be a whole number from 1 to 1099511627776 (BrokerModule.forRoot)',
       '- pending.maxBytes = 7: must be at least message.maxBytes, which is 8 (BrokerModule.forRoot)',
+      '- pending.maxBytes = 7: must be at least batch.maxBytes, which is 16777216 (BrokerModule.forRoot)',
     ]);
   });
 
@@ -60,11 +62,11 @@ describe('the options of a broker', () => {
     [{ segment: () => 5 }, '- segment = a function: must be a group of settings (BrokerModule.forRoot)'],
     [
       { toString: () => 'x' },
-      '- "toString" = a function: is not a setting; here are: storage, segment, message, pending (BrokerModule.forRoot)',
+      '- "toString" = a function: is not a setting; here are: storage, segment, message, batch, pending (BrokerModule.forRoot)',
     ],
     [
       JSON.parse('{"__proto__":{"segment":5}}'),
-      '- "__proto__" = {"segment":5}: is not a setting; here are: storage, segment, message, pending (BrokerModule.forRoot)',
+      '- "__proto__" = {"segment":5}: is not a setting; here are: storage, segment, message, batch, pending (BrokerModule.forRoot)',
     ],
   ])('are refused as what they are: %p', (options, problem) => {
     expect(problems(() => broker(options))).toEqual([problem]);

@@ -60,7 +60,12 @@ function dispatcher(members: string): string {
 
 const defaults = {
   server: { host: '127.0.0.1', port: 8080 },
-  broker: { segment: { maxBytes: 67108864 }, message: { maxBytes: 1048576 }, pending: { maxBytes: 67108864 } },
+  broker: {
+    segment: { maxBytes: 67108864 },
+    message: { maxBytes: 1048576 },
+    batch: { maxMessages: 10000, maxBytes: 16777216 },
+    pending: { maxBytes: 67108864 },
+  },
   dispatchers: [],
 };
 
@@ -91,6 +96,7 @@ mmmq:
     storage: { root-dir: /srv/messages, reserve-bytes: 0 }
     segment: { max-bytes: 1 }
     message: { max-bytes: 8388608 }
+    batch: { max-messages: 1, max-bytes: 8388608 }
     pending: { max-bytes: 8388608 }
   dispatchers:
     - name: order-dispatcher
@@ -107,6 +113,7 @@ mmmq:
         storage: { rootDir: '/srv/messages', reserveBytes: 0 },
         segment: { maxBytes: 1 },
         message: { maxBytes: 8388608 },
+        batch: { maxMessages: 1, maxBytes: 8388608 },
         pending: { maxBytes: 8388608 },
       },
       dispatchers: [
@@ -155,6 +162,8 @@ describe('the environment', () => {
       MMMQ_BROKER_STORAGE_ROOT_DIR: 'elsewhere',
       MMMQ_BROKER_SEGMENT_MAX_BYTES: '3',
       MMMQ_BROKER_MESSAGE_MAX_BYTES: '4',
+      MMMQ_BROKER_BATCH_MAX_MESSAGES: '6',
+      MMMQ_BROKER_BATCH_MAX_BYTES: '5',
       MMMQ_BROKER_PENDING_MAX_BYTES: '5',
     });
     expect(settings).toMatchObject({
@@ -163,6 +172,7 @@ describe('the environment', () => {
         storage: { rootDir: join(cwd, 'elsewhere') },
         segment: { maxBytes: 3 },
         message: { maxBytes: 4 },
+        batch: { maxMessages: 6, maxBytes: 5 },
         pending: { maxBytes: 5 },
       },
     });
@@ -338,8 +348,8 @@ describe('an unknown key', () => {
     ],
     [
       'that later versions may have',
-      'mmmq: { broker: { batch: { max-bytes: 5 } } }',
-      'mmmq.broker.batch = {"max-bytes":5}: is not a setting; here are: storage, segment, message, pending',
+      'mmmq: { broker: { cache: { max-bytes: 5 } } }',
+      'mmmq.broker.cache = {"max-bytes":5}: is not a setting; here are: storage, segment, message, batch, pending',
     ],
     [
       'of a dispatcher',
@@ -399,7 +409,13 @@ describe('a value that breaks its rule', () => {
     ['mmmq.broker.segment', 'max-bytes', '.inf', 'Infinity', upToTib],
     ['mmmq.broker.message', 'max-bytes', '0', '0', 'must be a whole number from 1 to 8388608'],
     ['mmmq.broker.message', 'max-bytes', '8388609', '8388609', 'must be a whole number from 1 to 8388608'],
-    ['mmmq.broker.pending', 'max-bytes', '1099511627777', '1099511627777', `${upToTib}, not less than the largest message`],
+    [
+      'mmmq.broker.pending',
+      'max-bytes',
+      '1099511627777',
+      '1099511627777',
+      `${upToTib}, not less than the largest message and the largest batch`,
+    ],
     ['mmmq.broker', 'segment', '[{ max-bytes: 5 }]', '[{"max-bytes":5}]', group],
     ['mmmq.broker', 'segment', '64', '64', group],
     ['mmmq', 'broker', '[]', '[]', group],
@@ -469,11 +485,13 @@ describe('a value that breaks its rule', () => {
 });
 
 describe('values that do not fit each other', () => {
-  it('are refused where fewer bytes may be pending than one message has', () => {
+  it('are refused where fewer bytes may be pending than one message or one batch has', () => {
     expect(refusal(() => load('mmmq: { broker: { pending: { max-bytes: 1000 } } }'))).toEqual([
       'mmmq.broker.pending.max-bytes = 1000: must be at least mmmq.broker.message.max-bytes, which is 1048576 (config/mmmq.yaml:1)',
+      'mmmq.broker.pending.max-bytes = 1000: must be at least mmmq.broker.batch.max-bytes, which is 16777216 (config/mmmq.yaml:1)',
     ]);
-    expect(refusal(() => load('mmmq: { broker: { message: { max-bytes: 2000 } } }', { MMMQ_BROKER_PENDING_MAX_BYTES: '1999' }))).toEqual([
+    const content = 'mmmq: { broker: { message: { max-bytes: 2000 }, batch: { max-bytes: 1999 } } }';
+    expect(refusal(() => load(content, { MMMQ_BROKER_PENDING_MAX_BYTES: '1999' }))).toEqual([
       'mmmq.broker.pending.max-bytes = 1999: must be at least mmmq.broker.message.max-bytes, which is 2000 (environment variable MMMQ_BROKER_PENDING_MAX_BYTES)',
     ]);
   });

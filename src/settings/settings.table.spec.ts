@@ -24,6 +24,8 @@ describe('the table of settings', () => {
       'mmmq.broker.storage.reserve-bytes': 4 * 1024 * 1024,
       'mmmq.broker.segment.max-bytes': 64 * 1024 * 1024,
       'mmmq.broker.message.max-bytes': 1024 * 1024,
+      'mmmq.broker.batch.max-messages': 10_000,
+      'mmmq.broker.batch.max-bytes': 16 * 1024 * 1024,
       'mmmq.broker.pending.max-bytes': 64 * 1024 * 1024,
       'mmmq.dispatchers[].name': undefined,
       'mmmq.dispatchers[].host': undefined,

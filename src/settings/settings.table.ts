@@ -60,9 +60,21 @@ export const SETTINGS = {
     meaning: 'Largest request body of a publish in bytes; a larger one is refused with 413',
     variables: ['MMMQ_BROKER_MESSAGE_MAX_BYTES'],
   },
+  'mmmq.broker.batch.max-messages': {
+    default: 10_000,
+    rule: wholeNumber(1, 100_000),
+    meaning: 'Most messages of a publish in a batch; a larger batch is refused with 413',
+    variables: ['MMMQ_BROKER_BATCH_MAX_MESSAGES'],
+  },
+  'mmmq.broker.batch.max-bytes': {
+    default: 16_777_216,
+    rule: wholeNumber(1, 268_435_456),
+    meaning: 'Largest request body of a publish in a batch in bytes; a larger one is refused with 413',
+    variables: ['MMMQ_BROKER_BATCH_MAX_BYTES'],
+  },
   'mmmq.broker.pending.max-bytes': {
     default: 67_108_864,
-    rule: wholeNumber(1, TIB, ', not less than the largest message'),
+    rule: wholeNumber(1, TIB, ', not less than the largest message and the largest batch'),
     meaning: 'Bytes of publishes received and not yet answered, in the whole broker; what comes above is refused with 429',
     variables: ['MMMQ_BROKER_PENDING_MAX_BYTES'],
   },

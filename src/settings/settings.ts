@@ -39,8 +39,18 @@ export class MessageSettings {
   readonly maxBytes: number = SETTINGS['mmmq.broker.message.max-bytes'].default;
 }
 
+export class BatchSettings {
+  /** Most messages of one batch. Default 10,000. */
+  @Checked('mmmq.broker.batch.max-messages')
+  readonly maxMessages: number = SETTINGS['mmmq.broker.batch.max-messages'].default;
+
+  /** Largest request body of a batch, in bytes, inclusive. Default 16 MiB, at most 256 MiB. */
+  @Checked('mmmq.broker.batch.max-bytes')
+  readonly maxBytes: number = SETTINGS['mmmq.broker.batch.max-bytes'].default;
+}
+
 export class PendingSettings {
-  /** Bytes of publishes received and not yet answered, in the whole broker. Default 64 MiB, at least the largest message. */
+  /** Bytes of publishes received and not yet answered, in the whole broker. Default 64 MiB, at least the largest message and batch. */
   @Checked('mmmq.broker.pending.max-bytes')
   readonly maxBytes: number = SETTINGS['mmmq.broker.pending.max-bytes'].default;
 }
@@ -54,6 +64,9 @@ export class BrokerSettings {
 
   @Group(() => MessageSettings)
   readonly message: MessageSettings = new MessageSettings();
+
+  @Group(() => BatchSettings)
+  readonly batch: BatchSettings = new BatchSettings();
 
   @Group(() => PendingSettings)
   readonly pending: PendingSettings = new PendingSettings();

@@ -75,7 +75,8 @@ export class SettingsValidation {
   private pendingProblems(broker: Loose<BrokerSettings> | undefined): SettingProblem[] {
     const pending = { path: ['mmmq', 'broker', 'pending', 'maxBytes'], value: broker?.pending?.maxBytes };
     const message = { path: ['mmmq', 'broker', 'message', 'maxBytes'], value: broker?.message?.maxBytes };
-    return this.atLeast(pending, message);
+    const batch = { path: ['mmmq', 'broker', 'batch', 'maxBytes'], value: broker?.batch?.maxBytes };
+    return [...this.atLeast(pending, message), ...this.atLeast(pending, batch)];
   }
 
   private backoffProblems(dispatcher: Loose<DispatcherSettings> | null, index: number): SettingProblem[] {

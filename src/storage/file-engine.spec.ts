@@ -242,6 +242,17 @@ describe('the data directory', () => {
     await engine.close();
   });
 
+  it('has a topic also at the next start that has no message yet', async () => {
+    const rootDir = await newDirectory();
+    const { engine } = fileEngine(rootDir);
+    await engine.open();
+    await engine.create('t');
+    await engine.close();
+    const again = fileEngine(rootDir);
+    expect((await again.engine.open()).map(({ topic, count }) => ({ topic, count }))).toEqual([{ topic: 't', count: 0 }]);
+    await again.engine.close();
+  });
+
   it('gives nobody a path outside: what is no topic is refused by its rule', async () => {
     const rootDir = await newDirectory();
     const { engine } = fileEngine(rootDir);

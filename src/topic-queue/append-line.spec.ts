@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Gate } from '../../test/support/gate.js';
 import { MemoryEngine } from '../../test/support/memory-engine.js';
+import { until } from '../../test/support/until.js';
 import { type Clock, ENTRY_HEADER_BYTES, ErrorCode, MmmqError, systemClock } from '../core/index.js';
 import { type Message, messageOf } from '../message/index.js';
 import { AppendLine } from './append-line.js';
@@ -34,14 +35,17 @@ describe('AppendLine', () => {
     expect(stored).toEqual(messages.map((each, offset) => [offset, each]));
   });
 
-  it('lets everybody who waits during a pass share the next one', async () => {
+  it('lets those share the first pass that join in one go, and everybody who waits during a pass the next one', async () => {
     const { engine, gate } = heldEngine();
     const { line, log } = lineOver(engine);
-    const appends = Array.from({ length: 10 }, (_, index) => line.join(message(index)));
+    const joinAll = (): Promise<number>[] => Array.from({ length: 10 }, (_, index) => line.join(message(index)));
+    const appends = joinAll();
+    await until(() => log.passes.length === 1);
+    appends.push(...joinAll(), ...joinAll());
     gate.open();
     await Promise.all(appends);
 
-    expect(log.passes.map((pass) => pass.length)).toEqual([1, 9]);
+    expect(log.passes.map((pass) => pass.length)).toEqual([10, 20]);
   });
 
   it('has one pass at a time', async () => {
@@ -72,7 +76,7 @@ describe('AppendLine', () => {
     gate.open();
     await Promise.all(appends);
 
-    expect(log.passes.map((pass) => pass.length)).toEqual([1, 3, 3, 1]);
+    expect(log.passes.map((pass) => pass.length)).toEqual([3, 3, 2]);
   });
 
   it('keeps the order when a large message waits for the next pass and small ones behind it would still fit', async () => {
@@ -85,7 +89,7 @@ describe('AppendLine', () => {
 
     await expect(Promise.all(appends)).resolves.toEqual(contents.map((_, index) => index));
     expect(log.payloads.map((payload) => (JSON.parse(payload.toString()) as { content: string }).content)).toEqual(contents);
-    expect(log.passes.map((pass) => pass.length)).toEqual([1, 2, 2, 2, 1, 2]);
+    expect(log.passes.map((pass) => pass.length)).toEqual([3, 2, 2, 1, 2]);
   });
 
   it('refuses a message that no pass can hold, and only that one', async () => {
@@ -118,9 +122,10 @@ describe('AppendLine', () => {
 
   it('acknowledges the part of a pass that is durable and fails the rest, and goes on', async () => {
     const { engine, gate } = heldEngine();
-    const { line, stored } = lineOver(engine);
+    const { line, log, stored } = lineOver(engine);
     const failure = new MmmqError(ErrorCode.DISK_FULL, 'no room');
     const first = line.join(message('first'));
+    await until(() => log.passes.length === 1);
     const second = Array.from({ length: 4 }, (_, index) => line.join(message(index)));
     gate.open();
     await first;
@@ -159,10 +164,12 @@ describe('AppendLine', () => {
     const { engine, gate } = heldEngine();
     let nowMs = 1000;
     const { line, log } = lineOver(engine, undefined, { ...systemClock, now: () => nowMs });
-    const appends = [line.join(message('first')), line.join(message('second'))];
+    const first = line.join(message('first'));
+    await until(() => log.passes.length === 1);
+    const second = line.join(message('second'));
     nowMs = 2000;
     gate.open();
-    await Promise.all(appends);
+    await Promise.all([first, second]);
 
     expect(log.payloads.map((payload) => (JSON.parse(payload.toString()) as { timestamp: number }).timestamp)).toEqual([1000, 2000]);
   });

@@ -39,6 +39,8 @@ export class AppendLine {
 
   async #work(): Promise<void> {
     this.#passing = true;
+    // Those that join in the same go, as the messages of a batch do, share the first pass.
+    await undefined;
     while (this.#waiting.length > 0) await this.#pass();
     this.#passing = false;
   }

@@ -98,6 +98,46 @@ export class TopicQueueService implements OnModuleInit, OnApplicationBootstrap, 
     }
   }
 
+  /**
+   * Stores messages, those of each topic in their order; each stands or falls alone.
+   * @returns for each message topic and offset, or what {@link append} would throw
+   */
+  async appendAll(messages: readonly Message[]): Promise<PromiseSettledResult<{ topic: string; offset: number }>[]> {
+    const byTopic = new Map<string, Message[]>();
+    const places = new Map<Message, number>(messages.map((message, place) => [message, place]));
+    for (const message of messages) {
+      const others = byTopic.get(message.topic);
+      if (others === undefined) byTopic.set(message.topic, [message]);
+      else others.push(message);
+    }
+    const results: PromiseSettledResult<{ topic: string; offset: number }>[] = [];
+    await Promise.all(
+      [...byTopic].map(async ([topic, ofTopic]) => {
+        const outcomes = await this.appendAllTo(topic, ofTopic);
+        for (const [index, outcome] of outcomes.entries()) {
+          results[places.get(ofTopic[index] as Message) as number] =
+            outcome.status === 'fulfilled' ? { status: 'fulfilled', value: { topic, offset: outcome.value } } : outcome;
+        }
+      }),
+    );
+    return results;
+  }
+
+  /** Never throws. */
+  private async appendAllTo(topic: string, messages: readonly Message[]): Promise<PromiseSettledResult<number>[]> {
+    this.underWay += 1;
+    try {
+      this.refuseUnlessServing();
+      const topicQueue = this.byTopic.get(topic) ?? (await this.create(topic));
+      return await topicQueue.appendAll(messages);
+    } catch (reason) {
+      return messages.map(() => ({ status: 'rejected', reason }));
+    } finally {
+      this.underWay -= 1;
+      if (this.underWay === 0) this.allAnswered?.();
+    }
+  }
+
   private refuseUnlessServing(): void {
     switch (this.currentState) {
       case TopicQueueServiceState.STARTING:

@@ -81,6 +81,22 @@ export class TopicQueue {
     }
   }
 
+  /**
+   * Stores messages in their order, each as {@link append} does: it stands or falls alone.
+   * @returns for each message its offset, or why it was not stored
+   */
+  async appendAll(messages: readonly Message[]): Promise<PromiseSettledResult<number>[]> {
+    // What has to be looked up would be overtaken by what follows it. When it cannot be, each message with an id fails on its own.
+    if (!this.#window.isReadBack && messages.some(({ id }) => id !== undefined)) await this.#window.readBack().catch(() => undefined);
+    const outcomes: Promise<PromiseSettledResult<number>>[] = [];
+    for (const message of messages) {
+      const outcome = settled(this.append(message));
+      outcomes.push(outcome);
+      if (message.id !== undefined && this.#window.find(message.id) !== undefined) await outcome;
+    }
+    return Promise.all(outcomes);
+  }
+
   #appendOnce(message: Message, id: string): Promise<number> {
     return new Promise((resolve, reject) => {
       const waiting = { message, resolve, reject };
@@ -153,4 +169,11 @@ export class TopicQueue {
     if (this.#state !== from) throw new Error(`topic queue ${this.topic} cannot become ${next}: it is ${this.#state}`);
     this.#state = next;
   }
+}
+
+function settled<T>(promise: Promise<T>): Promise<PromiseSettledResult<T>> {
+  return promise.then(
+    (value) => ({ status: 'fulfilled', value }),
+    (reason: unknown) => ({ status: 'rejected', reason }),
+  );
 }

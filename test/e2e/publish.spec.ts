@@ -54,7 +54,12 @@ beforeEach(async () => {
   ({ app, port } = await brokerApplication({
     engine,
     logger: { log, error: log, warn: log },
-    broker: { message: { maxBytes: MAX_BYTES }, pending: { maxBytes: PENDING_MAX_BYTES }, segment: { maxBytes: PENDING_MAX_BYTES } },
+    broker: {
+      message: { maxBytes: MAX_BYTES },
+      batch: { maxBytes: MAX_BYTES },
+      pending: { maxBytes: PENDING_MAX_BYTES },
+      segment: { maxBytes: PENDING_MAX_BYTES },
+    },
   }));
 });
 
@@ -526,7 +531,12 @@ describe('The number of publishes without an answer', () => {
 
   it('does not count what it takes to keep them: a body as large as both limits passes', async () => {
     await app.close();
-    const broker = { message: { maxBytes: MAX_BYTES }, pending: { maxBytes: MAX_BYTES }, segment: { maxBytes: MAX_BYTES } };
+    const broker = {
+      message: { maxBytes: MAX_BYTES },
+      batch: { maxBytes: MAX_BYTES },
+      pending: { maxBytes: MAX_BYTES },
+      segment: { maxBytes: MAX_BYTES },
+    };
     ({ app, port } = await brokerApplication({ engine: (engine = new MemoryEngine()), broker }));
 
     await publish(messageOfBytes(MAX_BYTES)).expect(200);

@@ -17,20 +17,20 @@ interface RunResult {
 
 /** What the reporter sends to the process that started jest. */
 export type Report =
-  /** `violations` are those that the test compared with none; `isExpectation` tells what a test expected and did not get from any other error. */
+  /** `violations` are those that the test compared with none; `isProof` tells a failure from a mistake. */
   | {
       readonly kind: 'failed';
       readonly test: string;
       readonly message: string;
-      readonly isExpectation: boolean;
+      readonly isProof: boolean;
       readonly violations: readonly string[];
     }
   /** A file of tests that could not be run. */
   | { readonly kind: 'broken'; readonly message: string }
   | { readonly kind: 'finished'; readonly passed: number; readonly failed: number };
 
-/** How an expectation fails, and how test/support/until ends when what it waits for does not come. */
-const EXPECTATION = /^(Error: )?expect\(|still not so after/;
+/** Code that is wrong in itself, and a test that ran out of time, prove nothing. */
+const NO_PROOF = /^(ReferenceError|TypeError|SyntaxError)\b|Exceeded timeout of/;
 
 /** Tells of each test as soon as it is over, so that the first failure can end the run. */
 export default class MutantReporter {
@@ -43,7 +43,7 @@ export default class MutantReporter {
       kind: 'failed',
       test: title,
       message,
-      isExpectation: EXPECTATION.test(stripVTControlCharacters(message)),
+      isProof: !NO_PROOF.test(stripVTControlCharacters(message)),
       violations: Array.isArray(actual) ? actual.filter((violation) => typeof violation === 'string') : [],
     });
   }

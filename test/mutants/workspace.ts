@@ -108,7 +108,7 @@ function outcomeOf(report: Report, isSweep: boolean): Outcome {
       return report.passed > 0 ? { kind: 'green' } : { kind: 'broken', what: 'no test was run' };
     case 'failed': {
       const text = `${report.test}: ${report.message}`;
-      if (!isSweep) return { kind: report.isExpectation ? 'violation' : 'broken', what: text };
+      if (!isSweep) return { kind: report.isProof ? 'violation' : 'broken', what: text };
       const [violation] = report.violations;
       // The crash test lists errors that it did not expect, with their stacks, among the violations.
       return violation === undefined || isStack(violation)

@@ -15,8 +15,8 @@ import { TOPIC_MUTANTS } from './topic.mutants.js';
  *   (file-topic-log.spec.ts, "that failed is cut back in the index first, each file synced"); without the sync of the index it is seen;
  * - a start does not sync the last segment: what has a position was synced before the position was written
  *   (recovery.spec.ts, "cuts the index before the segment, each synced before the next, and syncs all it relies on before it serves");
- * - a filled index is not synced before the segment is cut: the start syncs the index at its end, and until then the next one finds the same
- *   holes and the same proof of them; without both syncs it is seen;
+ * - a filled index is not synced: until the next append syncs the file, a start finds the same holes and the same proof of what stood there.
+ *   No unit spec holds this one;
  * - a new checkpoint does not sync the directory of the topic: the making of the topic has (checkpoint.store.spec.ts, as below); without both it
  *   is seen;
  * - a topic is made without the directory of its checkpoints: the first checkpoint makes it, and a topic without messages is made again by its
