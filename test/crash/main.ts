@@ -1,4 +1,4 @@
-import { fork } from 'node:child_process';
+import { fork, type ChildProcess } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -78,6 +78,7 @@ class Run {
   private readonly waiting: Part[];
   private readonly reports = new Map<Part, SweepReport>();
   private readonly violations: string[] = [];
+  private readonly children = new Set<ChildProcess>();
   private done = 0;
   private isWhole = true;
   private isStopping = false;
@@ -89,7 +90,8 @@ class Run {
     private readonly isBailing: boolean,
   ) {
     // The longest first, so that no core is idle at the end.
-    const weight = ({ workload, part }: Part): number => (workload.startsWith('sixty-four') || part === 'errors' ? 1 : 0);
+    const weight = ({ workload, part }: Part): number =>
+      part === 'repair' ? 2 : workload.startsWith('sixty-four') || part === 'errors' ? 1 : 0;
     this.waiting = [...parts].sort((a, b) => weight(b) - weight(a));
   }
 
@@ -114,22 +116,33 @@ class Run {
       this.done += 1;
       if (!isWhole) this.isWhole = false;
       const { images, violations } = this.reports.get(part) ?? { images: 0, violations: [] };
-      print(`${this.seconds} s: ${part.part} of ${part.workload}: ${images} images, ${violations.length} violations`);
+      print(
+        `${this.seconds} s: ${part.part} of ${part.workload}: ${images} images, ${violations.length} violations${isWhole ? '' : ', not to its end'}`,
+      );
       for (const violation of violations) this.violations.push(`${violation}\n  to see it again: ${this.command(part)}`);
-      if (violations.length > 0 && this.isBailing) this.isStopping = true;
+      if (violations.length > 0 && this.isBailing) this.stop();
     }
     if (this.waiting.length > 0) this.isWhole = false;
+  }
+
+  private stop(): void {
+    this.isStopping = true;
+    for (const child of this.children) child.kill();
   }
 
   private runInProcess(part: Part): Promise<boolean> {
     return new Promise((resolve) => {
       const child = fork(fileURLToPath(import.meta.url), [], { serialization: 'advanced' });
+      this.children.add(child);
       let isWhole = false;
       child.on('message', (progress: Progress) => {
         this.reports.set(part, progress.report);
         isWhole = progress.isWhole ?? false;
       });
-      child.once('close', () => resolve(isWhole));
+      child.once('close', () => {
+        this.children.delete(child);
+        resolve(isWhole);
+      });
       child.send({ ...part, seed: this.seed, isBailing: this.isBailing } satisfies Task);
     });
   }

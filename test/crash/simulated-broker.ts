@@ -6,7 +6,7 @@ import { messageOf, type Message, type MessageDraft } from '../../src/message/in
 import type { FileEngine } from '../../src/storage/index.js';
 import { IdempotencyMemory, TopicQueue } from '../../src/topic-queue/index.js';
 import { fileEngine, readAll } from '../support/file-engine.js';
-import type { Oracle } from './oracle.js';
+import { Violation, type Oracle } from './oracle.js';
 import type { SimulatedDisk } from './simulated-disk.js';
 
 export const ROOT_DIR = '/data';
@@ -27,6 +27,7 @@ export class SimulatedClock implements Clock {
     return new Promise((resolve) => {
       const end = (): void => {
         this.waits.delete(end);
+        signal.removeEventListener('abort', end);
         resolve();
       };
       this.waits.set(end, this.nowMs + ms);
@@ -112,6 +113,11 @@ export class SimulatedBroker {
 
   get topics(): readonly string[] {
     return [...this.logs.keys()];
+  }
+
+  /** @throws {Violation} where dispatchers wait although nothing failed but for the room that there is not */
+  assertAllDelivered(): void {
+    if (!this.isAtRest && !this.disk.hasStruck) throw new Violation(`a full disk holds up deliveries: ${this.log.slice(-3).join(' | ')}`);
   }
 
   /** Lets time pass, and others work. */

@@ -34,7 +34,7 @@ import { below, seededRandom, type Random } from './seeded-random.js';
  *   each sector torn (behind what came before it, among all, alone), random parts, and every combination where they are not too many.
  * - A killed process (`state` given to a new disk) leaves the cache with all that is pending, for the next process and a later power cut.
  * - Any call can fail (`Fault`): with any errno, once, several times or for ever, or be short when it reads or writes. A write that fails
- *   may have written a part. A sync that fails has dropped what it could not write, as kernels do: part of it is durable, part is still
+ *   may have written a part: of eight aligned bytes that were there all or none, as with tearing. A sync that fails has dropped what it could not write, as kernels do: part of it is durable, part is still
  *   pending, and part is seen in the cache and will never reach the disk, however often it is synced again. Names and
  *   cuts are only durable or pending after a failed sync: file systems journal them, and stop rather than forget them.
  * - It can have a size (`limitRoom`): a write beyond the room puts what fits and then fails with ENOSPC, as does a new name; a truncation and a
@@ -250,8 +250,11 @@ export class SimulatedDisk implements FileSystem {
   /** @internal */
   write(path: string, inode: number, buffer: Buffer, position: number): Promise<number> {
     return this.call('write', path, (isShort, isFailing) => {
-      const asked = isFailing ? below(this.random, buffer.length) : isShort ? this.part(buffer.length) : buffer.length;
-      const room = this.inode(inode).cached.size + this.freeBytes() - position;
+      const { size } = this.inode(inode).cached;
+      const part = isFailing ? below(this.random, buffer.length) : isShort ? this.part(buffer.length) : buffer.length;
+      const whole = position < size && part < buffer.length ? Math.floor((position + part) / 8) * 8 - position : part;
+      const asked = whole > 0 ? whole : isFailing ? 0 : buffer.length;
+      const room = size + this.freeBytes() - position;
       const length = Math.max(0, Math.min(asked, room));
       if (length > 0) this.put(inode, buffer.subarray(0, length), position);
       // What still fits is written, and the next write has no room at all.

@@ -14,7 +14,7 @@ import { resend, useOn, type Workload } from './workloads.js';
  *   names. The broker is started on what is left, the oracle looks, it is started again, used on (with and without a new topic), and looked
  *   at once more behind one more power cut. The start itself is crashed at every call in the same way, and the start after that, and so on.
  * - The errors of its starts: every call of every kind of start after these crashes fails with every error, once, three times and for ever; what
- *   that leaves is an image like any other, as are all those of a power cut.
+ *   that leaves is an image like any other, as are all those of a power cut. A start that succeeds all the same has promised what it shows.
  * - Its errors: every call of the workload fails with every error, once, three times and for ever, until somebody mends the disk. Everything
  *   must go on by itself. What is left at the end, and at some steps on the way, is crashed too: of the pairs of an error and a crash there are too
  *   many for all.
@@ -30,7 +30,7 @@ import { resend, useOn, type Workload } from './workloads.js';
 
 export interface SweepOptions extends CrashImageOptions {
   readonly seed: number;
-  /** Which part of the errors is tried, 0 to 1; chosen by the seed. */
+  /** Which part of the errors is tried, 0 to 1, chosen by the seed; one of each kind is tried in any case. */
   readonly errorShare: number;
   readonly errorInStartShare: number;
   /** Which part of the steps of starts is crashed. */
@@ -65,8 +65,6 @@ interface CrashPoint {
 const MAX_WAITS = 400;
 /** So many waits with a fault that lasts, before it is over. */
 const WAITS_IN_FAULT = 12;
-/** Where only a part is tried, the error that matters most is tried that much more often. */
-const MORE_FAILED_SYNCS = 20;
 const MAX_COMBINATIONS_IN_STARTS = 4;
 /** More of them say nothing new. */
 const MAX_VIOLATIONS = 10;
@@ -103,22 +101,28 @@ export class Sweep {
 
   /** Every call failed, in every kind of start that {@link crashes} has met. */
   async errorsInStarts(): Promise<void> {
-    for (const point of this.startsOfAllKinds.slice()) {
-      for (const [call, { operation }] of point.calls.entries()) {
-        for (const fault of faultsAt(call, operation)) {
-          if (this.isChosen(this.options.errorInStartShare)) await this.failStart(point, fault);
-        }
-      }
-    }
+    const starts = this.startsOfAllKinds.slice();
+    const faults = starts.flatMap((point) => faultsOf(point.calls).map((fault) => ({ ...fault, point })));
+    for (const { point, fault } of this.chosen(faults, this.options.errorInStartShare)) await this.failStart(point, fault);
   }
 
   /** Every call of the workload failed. */
   async errors(): Promise<void> {
-    for (const [call, { operation }] of (await this.callsOfWorkload()).entries()) {
-      for (const fault of faultsAt(call, operation)) {
-        const more = operation === 'sync' && fault.error === 'EIO' ? MORE_FAILED_SYNCS : 1;
-        if (this.isChosen(this.options.errorShare * more)) await this.fail(fault);
-      }
+    for (const { fault } of this.chosen(faultsOf(await this.callsOfWorkload()), this.options.errorShare)) await this.fail(fault);
+  }
+
+  /** A share of them by chance, and one of each kind in any case. */
+  private *chosen<T extends { readonly kind: string }>(candidates: readonly T[], share: number): Generator<T> {
+    const ofKind = new Map<string, T[]>();
+    for (const candidate of candidates) {
+      const others = ofKind.get(candidate.kind);
+      if (others === undefined) ofKind.set(candidate.kind, [candidate]);
+      else others.push(candidate);
+    }
+    const inAnyCase = new Set([...ofKind.values()].map((all) => all[below(this.random, all.length)]));
+    for (const candidate of candidates) {
+      if (this.isCutShort) return;
+      if (this.isChosen(share) || inAnyCase.has(candidate)) yield candidate;
     }
   }
 
@@ -224,14 +228,14 @@ export class Sweep {
         const at = `${point.at}; in the start, before call ${call} (${operation} ${path}) took effect`;
         steps.push({ at, state: disk.state, oracle: point.oracle });
       };
-      await this.start(broker, disk);
+      const served = await this.start(broker, disk);
       disk.onStep = undefined;
       this.rememberKind(disk.calls, point);
       await this.look(broker, disk);
+      // What is shown from here on must survive a power cut that leaves nothing that is not synced at this moment.
+      if (withoutPendingOf(served, LOCK_FILE).pending.length > 0) await this.lookAfterPowerCut(served, oracle.clone());
       const { state } = disk;
       if (!this.isNew(this.usedOn, { ...point, state })) return;
-      // What has been shown now must survive a power cut that leaves nothing that is not synced.
-      if (withoutPendingOf(state, LOCK_FILE).pending.length > 0) await this.lookAfterPowerCut(disk, oracle.clone());
       await this.finish(broker.clock, broker.close());
       this.runs += 1;
       for (const withNewTopic of this.options.isUsedOnBothWays ? [false, true] : [this.runs % 2 === 0]) {
@@ -248,7 +252,7 @@ export class Sweep {
     if (!sameFiles(files, withoutLock(disk))) throw new Violation('a second recovery changes files');
     disk.limitRoom(Number.POSITIVE_INFINITY);
     await this.useOn(broker, disk, withNewTopic);
-    await this.lookAfterPowerCut(disk, oracle);
+    await this.lookAfterPowerCut(disk.state, oracle);
   }
 
   /** A start is remembered where it does something with one of its topics, or in an order, that none before it did. */
@@ -275,10 +279,16 @@ export class Sweep {
     return true;
   }
 
-  private async start(broker: SimulatedBroker, disk: SimulatedDisk): Promise<void> {
+  /** @returns the disk at the moment at which the broker begins to serve */
+  private async start(broker: SimulatedBroker, disk: SimulatedDisk): Promise<DiskState> {
     const before = disk.state;
+    let served = before;
     try {
-      await this.finish(broker.clock, broker.open());
+      await this.finish(
+        broker.clock,
+        broker.open().then(() => (served = disk.state)),
+      );
+      return served;
     } catch (error) {
       const isUnchanged = sameFiles(withoutLock(this.newDisk(before)), withoutLock(disk));
       throw new Violation(`it does not start${isUnchanged ? '' : ' and has changed files'}: ${String(error)}`);
@@ -304,8 +314,8 @@ export class Sweep {
     await this.look(broker, disk);
   }
 
-  private async lookAfterPowerCut(disk: SimulatedDisk, oracle: Oracle): Promise<void> {
-    const after = this.newDisk(powerCut(disk.state, () => 'lost'));
+  private async lookAfterPowerCut(state: DiskState, oracle: Oracle): Promise<void> {
+    const after = this.newDisk(powerCut(state, () => 'lost'));
     const broker = this.broker(after, oracle);
     await this.start(broker, after);
     await this.look(broker, after);
@@ -366,20 +376,24 @@ export class Sweep {
     const at = `${point.at}; in the start, call ${fault.call} fails with ${fault.error} ${fault.times} times`;
     this.report.errors += 1;
     const disk = this.newDisk(point.state);
+    const oracle = point.oracle.clone();
     await this.guard(at, async () => {
       disk.fail(fault);
-      const broker = this.broker(disk, point.oracle.clone());
+      const broker = this.broker(disk, oracle);
       try {
         await this.finish(broker.clock, broker.open());
-        await this.finish(broker.clock, broker.close());
       } catch (error) {
         this.assertNoCorruption(error);
+        return;
       }
+      disk.heal();
+      oracle.checkLogs(await broker.readAll());
+      await this.finish(broker.clock, broker.close());
     });
     const { state } = disk;
-    if (!hasForgotten(state)) await this.recover({ ...point, at: `${at}, then started again`, state });
+    if (!hasForgotten(state)) await this.recover({ at: `${at}, then started again`, state, oracle });
     for (const image of crashImages(withoutPendingOf(state, LOCK_FILE), this.random, this.inStarts)) {
-      await this.recover({ ...point, at: `${at}, then a power cut, image: ${image.name}`, state: image.state });
+      await this.recover({ at: `${at}, then a power cut, image: ${image.name}`, state: image.state, oracle });
     }
   }
 
@@ -410,6 +424,15 @@ export class Sweep {
       this.report.violations.push(`${this.workload.name}, ${at}: ${what}`);
     }
   }
+}
+
+/** Every error of every call. Two are of one kind where the same operation on the same kind of file of some topic fails in the same way. */
+function faultsOf(calls: readonly Call[]): { readonly fault: Fault; readonly kind: string }[] {
+  return calls.flatMap(({ operation, path }, call) => {
+    const [topic = '', ...rest] = path.slice(ROOT_DIR.length + 1).split('/');
+    const file = isDeadLetterTopic(topic) ? `dead letters, ${rest.join('/')}` : topic.startsWith('.') ? topic : rest.join('/');
+    return faultsAt(call, operation).map((fault) => ({ fault, kind: `${operation} ${file.replace(/\d+/, '')} ${fault.error}` }));
+  });
 }
 
 function withoutLock(disk: SimulatedDisk): Map<string, Buffer> {

@@ -161,6 +161,7 @@ export const WORKLOADS: readonly Workload[] = [
       broker.dispatch();
       await producers(broker, ['order.created', 'order.paid', 'news'], 6, 2);
       await broker.pause(LONG_MS);
+      broker.assertAllDelivered();
       broker.limitRoom(Number.POSITIVE_INFINITY);
       await produce(broker, 'order.created', 7, 2);
     },

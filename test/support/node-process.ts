@@ -67,7 +67,9 @@ export class NodeProcess {
         const match = pattern.exec(this.output);
         if (match !== null) return match;
         if (!this.isRunning || performance.now() >= giveUpAt) {
-          throw new Error(`${this.script} did not print ${String(pattern)}: ${this.output}${this.errors}`);
+          const { exitCode, signalCode } = this.child;
+          const end = this.isRunning ? `within ${PATIENCE_MS} ms` : `before its end (code ${exitCode}, signal ${signalCode})`;
+          throw new Error(`${this.script} did not print ${String(pattern)} ${end}: ${this.output}${this.errors}`);
         }
         await new Promise<void>((resolve) => this.waiting.push(resolve));
       }

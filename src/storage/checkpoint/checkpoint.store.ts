@@ -47,12 +47,14 @@ export class CheckpointStore extends FileStore {
     return path;
   }
 
-  /** Puts a checkpoint at 0 whose file holds no offset. It is never shorter than it was before it has its eight bytes. */
+  /**
+   * Puts a checkpoint at 0 whose file holds no offset. What is there goes first: of eight bytes that are written over others a part alone may
+   * come to the disk, and would be an offset that nobody committed; an empty file counts as 0 as well.
+   */
   reset(path: string): Promise<void> {
     return this.keepOpen(path, async () => {
+      await this.truncate(path, 0);
       await this.write(path, 0);
-      await this.truncate(path, CHECKPOINT_BYTES);
-      await this.sync(path);
     });
   }
 
