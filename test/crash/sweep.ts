@@ -4,7 +4,7 @@ import { fingerprint, hasForgotten, powerCut, withoutPendingOf, type DiskState }
 import { Oracle, Violation } from './oracle.js';
 import { below, seededRandom, type Random } from './seeded-random.js';
 import { ROOT_DIR, SimulatedBroker, SimulatedClock } from './simulated-broker.js';
-import { faultsAt, SimulatedDisk, type Call, type Fault } from './simulated-disk.js';
+import { faultsAt, SimulatedDisk, type Call, type Fault, type Operation } from './simulated-disk.js';
 import { resend, useOn, type Workload } from './workloads.js';
 
 /*
@@ -16,8 +16,8 @@ import { resend, useOn, type Workload } from './workloads.js';
  * - The errors of its starts: every call of every kind of start after these crashes fails with every error, once, three times and for ever; what
  *   that leaves is an image like any other, as are all those of a power cut. A start that succeeds all the same has promised what it shows.
  * - Its errors: every call of the workload fails with every error, once, three times and for ever, until somebody mends the disk. Everything
- *   must go on by itself. What is left at the end, and at some steps on the way, is crashed too: of the pairs of an error and a crash there are too
- *   many for all.
+ *   must go on by itself. What is left at the end, and at some steps on the way, is crashed too, more of them behind one EIO of each kind of write
+ *   and sync: of the pairs of an error and a crash there are too many for all.
  *
  * One thing is left out: a process that is started after another one's sync failed, on a machine that went on. What it reads may be in the
  * kernel's memory alone, where a sync does not help any more, and nothing tells it so. The machine is always restarted then.
@@ -65,6 +65,8 @@ interface CrashPoint {
 const MAX_WAITS = 400;
 /** So many waits with a fault that lasts, before it is over. */
 const WAITS_IN_FAULT = 12;
+/** So many crashes behind an error that loses something. */
+const THOROUGH_CRASHES = 6;
 const MAX_COMBINATIONS_IN_STARTS = 4;
 /** More of them say nothing new. */
 const MAX_VIOLATIONS = 10;
@@ -103,16 +105,21 @@ export class Sweep {
   async errorsInStarts(): Promise<void> {
     const starts = this.startsOfAllKinds.slice();
     const faults = starts.flatMap((point) => faultsOf(point.calls).map((fault) => ({ ...fault, point })));
-    for (const { point, fault } of this.chosen(faults, this.options.errorInStartShare)) await this.failStart(point, fault);
+    for (const { candidate } of this.chosen(faults, this.options.errorInStartShare)) await this.failStart(candidate.point, candidate.fault);
   }
 
   /** Every call of the workload failed. */
   async errors(): Promise<void> {
-    for (const { fault } of this.chosen(faultsOf(await this.callsOfWorkload()), this.options.errorShare)) await this.fail(fault);
+    for (const { candidate, isOfItsKind } of this.chosen(faultsOf(await this.callsOfWorkload()), this.options.errorShare)) {
+      await this.fail(candidate.fault, isOfItsKind && candidate.isLosing);
+    }
   }
 
   /** A share of them by chance, and one of each kind in any case. */
-  private *chosen<T extends { readonly kind: string }>(candidates: readonly T[], share: number): Generator<T> {
+  private *chosen<T extends { readonly kind: string }>(
+    candidates: readonly T[],
+    share: number,
+  ): Generator<{ readonly candidate: T; readonly isOfItsKind: boolean }> {
     const ofKind = new Map<string, T[]>();
     for (const candidate of candidates) {
       const others = ofKind.get(candidate.kind);
@@ -122,7 +129,8 @@ export class Sweep {
     const inAnyCase = new Set([...ofKind.values()].map((all) => all[below(this.random, all.length)]));
     for (const candidate of candidates) {
       if (this.isCutShort) return;
-      if (this.isChosen(share) || inAnyCase.has(candidate)) yield candidate;
+      const isOfItsKind = inAnyCase.has(candidate);
+      if (this.isChosen(share) || isOfItsKind) yield { candidate, isOfItsKind };
     }
   }
 
@@ -321,8 +329,11 @@ export class Sweep {
     await this.look(broker, after);
   }
 
-  /** One fault in a run of the workload: nothing false is promised meanwhile, and when it is over everything goes on by itself. */
-  private async fail(fault: Fault): Promise<void> {
+  /**
+   * One fault in a run of the workload: nothing false is promised meanwhile, and when it is over everything goes on by itself.
+   * @param isThorough with more crashes behind it, each with all images
+   */
+  private async fail(fault: Fault, isThorough: boolean): Promise<void> {
     const at = `call ${fault.call} fails with ${fault.error} ${fault.times} times`;
     this.report.errors += 1;
     const steps: CrashPoint[] = [];
@@ -337,7 +348,8 @@ export class Sweep {
         if (!disk.hasStruck) return;
         stepsSinceStrike += 1;
         // The first ones say most, and any other may.
-        if (steps.length < this.options.crashesPerError && this.random() < 2 / stepsSinceStrike) {
+        const most = isThorough ? THOROUGH_CRASHES : this.options.crashesPerError;
+        if (steps.length < most && this.random() < (1 + most) / stepsSinceStrike) {
           steps.push({
             at: `${at}, then before call ${call} (${operation} ${path}) took effect`,
             state: disk.state,
@@ -360,14 +372,17 @@ export class Sweep {
         await this.start(broker, disk);
       }
       disk.limitRoom(Number.POSITIVE_INFINITY);
-      await this.useOn(broker, disk, fault.call % 2 === 0);
+      // The making of a topic syncs what may have been forgotten.
+      await this.useOn(broker, disk, !isThorough && fault.call % 2 === 0);
       steps.push({ at: `${at}, at the end`, state: disk.state, oracle: oracle.clone() });
     });
     for (const step of steps) {
       const images = [...crashImages(withoutPendingOf(step.state, LOCK_FILE), this.random, this.inStarts)];
-      const image = images[below(this.random, images.length)];
+      const one = below(this.random, images.length);
       if (!hasForgotten(step.state)) await this.recover({ ...step, at: `${step.at}, killed` });
-      if (image !== undefined) await this.recover({ ...step, at: `${step.at}, image: ${image.name}`, state: image.state });
+      for (const image of isThorough ? images : images.slice(one, one + 1)) {
+        await this.recover({ ...step, at: `${step.at}, image: ${image.name}`, state: image.state });
+      }
     }
   }
 
@@ -426,12 +441,27 @@ export class Sweep {
   }
 }
 
-/** Every error of every call. Two are of one kind where the same operation on the same kind of file of some topic fails in the same way. */
-function faultsOf(calls: readonly Call[]): { readonly fault: Fault; readonly kind: string }[] {
+interface PossibleFault {
+  readonly fault: Fault;
+  /** The same where the same operation on the same kind of file of some topic fails in the same way, at the same point of its work. */
+  readonly kind: string;
+  /** Something that was to come to the disk may be lost: a crash soon after it tells whether that was understood. */
+  readonly isLosing: boolean;
+}
+
+const LOSING_OPERATIONS: ReadonlySet<Operation> = new Set(['write', 'truncate', 'sync', 'syncDirectory']);
+
+/** Every error of every call. */
+function faultsOf(calls: readonly Call[]): PossibleFault[] {
   return calls.flatMap(({ operation, path }, call) => {
     const [topic = '', ...rest] = path.slice(ROOT_DIR.length + 1).split('/');
     const file = isDeadLetterTopic(topic) ? `dead letters, ${rest.join('/')}` : topic.startsWith('.') ? topic : rest.join('/');
-    return faultsAt(call, operation).map((fault) => ({ fault, kind: `${operation} ${file.replace(/\d+/, '')} ${fault.error}` }));
+    const point = operation === 'syncDirectory' ? `after ${calls[call - 1]?.operation ?? 'nothing'}` : '';
+    return faultsAt(call, operation).map((fault) => ({
+      fault,
+      kind: `${operation} ${file.replace(/\d+/, '')} ${fault.error} ${point}`,
+      isLosing: LOSING_OPERATIONS.has(operation) && fault.error === 'EIO',
+    }));
   });
 }
 
