@@ -15,6 +15,7 @@ const REASONS: Partial<Record<ErrorCode, string>> = {
   [ErrorCode.APPEND_FAILED]: 'the disk of the broker failed, and the message may or may not be stored; send it again, with an id',
   [ErrorCode.TOPIC_REFUSING]: 'the topic takes no messages until its files are re-opened after an error of the disk; send it again later',
   [ErrorCode.IO]: 'the disk of the broker failed; send it again, with an id',
+  [ErrorCode.LOCKED]: 'another process may have taken over the data directory of the broker; its log says what to do',
   [ErrorCode.CLOSED]: 'the broker is starting or stopping; send it again later',
 };
 

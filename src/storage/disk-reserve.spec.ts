@@ -253,13 +253,43 @@ describe('the reserve', () => {
   });
 
   it.each([
-    ['a directory', (path: string) => mkdir(path), 'EISDIR'],
-    ['a link', (path: string) => symlink('/nowhere', path), 'ELOOP'],
-  ])('refuses the start, which changes nothing, where %s has its name', async (_what, put, errno) => {
-    const rootDir = await newDirectory();
-    await put(join(rootDir, FILE_NAME));
-    const { engine } = fileEngine(rootDir, { reserveBytes: RESERVE_BYTES });
-    await expect(engine.open()).rejects.toThrow(new RegExp(`reserve: ${errno}`));
-    expect(await readdir(rootDir)).toEqual([FILE_NAME]);
+    ['a directory has its name', (dir: string) => mkdir(join(dir, FILE_NAME)), 'EISDIR'],
+    ['a link has its name', (dir: string) => symlink('/nowhere', join(dir, FILE_NAME)), 'ELOOP'],
+    ['its file cannot be written', () => Promise.resolve(), 'EFBIG'],
+  ])(
+    'is none, with a warning, where %s: that keeps no broker from starting, and nothing is refused for its sake',
+    async (_what, put, errno) => {
+      const rootDir = await newDirectory();
+      await put(rootDir);
+      const { engine, log, fileSystem } = await opened(rootDir, RESERVE_BYTES, (disk) => {
+        disk.fail({ operation: 'write', path: /\.reserve$/, errno: 'EFBIG', times: 1 });
+      });
+      expect(log).toContainEqual(expect.stringMatching(new RegExp(`^warn: there is no reserve .*${errno}.*move .*reserve away`)));
+      const topic = await engine.create('t');
+      fillDisk(fileSystem, /\.mmm$/);
+      expect((await topic.append(texts('lost'))).failure).toMatchObject({
+        code: 'MMMQ_DISK_FULL',
+        message: expect.stringContaining('ENOSPC'),
+      });
+      expect((await topic.append(texts('kept'))).offsets).toEqual([0]);
+      await engine.close();
+    },
+  );
+
+  it('is kept where it is not bytes that are missing', async () => {
+    const { engine, fileSystem, reserveSize } = await opened();
+    fileSystem.fail({ operation: 'makeDirectory', path: /dlq\.d$/, errno: 'ENOSPC', times: 1 });
+    await expect(engine.create('dlq.d')).rejects.toMatchObject({ code: 'MMMQ_DISK_FULL' });
+    expect(await reserveSize()).toBe(RESERVE_BYTES);
+    await engine.close();
+  });
+
+  it('is given where a quota is used up, which shows in no free space', async () => {
+    const { engine, fileSystem, reserveSize } = await opened();
+    const deadLetters = await engine.create('dlq.d');
+    fileSystem.fail({ operation: 'write', path: /dlq\.d\/.*\.mmm$/, errno: 'EDQUOT', times: 1 });
+    expect((await deadLetters.append(texts('a'))).offsets).toEqual([0]);
+    expect(await reserveSize()).toBe(0);
+    await engine.close();
   });
 });

@@ -20,6 +20,8 @@ const CHUNK_BYTES = 64 * 1024;
 export class DiskReserve {
   private readonly path: string;
   private hasRoom = false;
+  /** Something else has its name, or its file cannot be written: then there is none, as with 0 bytes. */
+  private isUnusable = false;
   private releasing: Promise<boolean> | undefined;
   private filling: Promise<boolean> | undefined;
 
@@ -33,9 +35,9 @@ export class DiskReserve {
     this.path = join(rootDir, RESERVE_FILE_NAME);
   }
 
-  /** Whether the room is there, and producers' messages may take what other room there is. */
+  /** Whether the room is there, or none is kept: producers' messages may take what other room there is. */
   get isWhole(): boolean {
-    return this.hasRoom || this.bytes === 0;
+    return this.hasRoom || this.bytes === 0 || this.isUnusable;
   }
 
   /** Why producers' messages are refused; undefined where they are not. */
@@ -47,28 +49,23 @@ export class DiskReserve {
     );
   }
 
-  /** Changes nothing. @returns the size of the file, undefined where there is none. @throws {FileError} when what has its name cannot be used */
-  async inspect(): Promise<number | undefined> {
+  /** Brings the file to its size, where there is room for that. Never throws: a reserve that cannot be had keeps no broker from starting. */
+  async prepare(): Promise<void> {
     try {
-      return await this.withFile(OpenMode.EXISTING, (file) => file.size());
+      const size = await this.size();
+      if (this.bytes === 0) {
+        if (size !== undefined) await this.fileSystem.remove(this.path);
+        return;
+      }
+      this.hasRoom = size === this.bytes;
+      if (!this.isWhole && !(await this.fill())) this.logger.warn(`${this.problem?.message}; publishes are refused`);
     } catch (error) {
-      if (error instanceof FileError && error.isMissing) return undefined;
-      throw error;
+      this.isUnusable = true;
+      this.logger.warn(
+        `there is no reserve for dead letters and checkpoints on a full disk (${error instanceof Error ? error.message : String(error)}): ` +
+          `move ${this.path} away, or see to it that it can be written, and start again`,
+      );
     }
-  }
-
-  /**
-   * Brings the file to its size, where there is room for that.
-   * @param size as {@link inspect} found it
-   * @throws {FileError} any error but a full disk
-   */
-  async prepare(size: number | undefined): Promise<void> {
-    if (this.bytes === 0) {
-      if (size !== undefined) await this.fileSystem.remove(this.path);
-      return;
-    }
-    this.hasRoom = size === this.bytes;
-    if (!this.isWhole && !(await this.fill())) this.logger.warn(`${this.problem?.message}; publishes are refused`);
   }
 
   /** Fills it again where that is due and there is room. Costs nothing while it is whole, and never throws. */
@@ -96,9 +93,17 @@ export class DiskReserve {
       return await work();
     } catch (error) {
       const isDiskFull = error instanceof MmmqError && error.code === ErrorCode.DISK_FULL;
-      if (!isDiskFull || !(await this.release()) || !(error instanceof FileError)) throw error;
+      if (!isDiskFull || !(await this.isBytesThatAreMissing(error)) || !(await this.release()) || !(error instanceof FileError))
+        throw error;
       return work();
     }
+  }
+
+  /** A disk without a free inode is full as well, and no room in bytes helps; a quota does not show in what is free. */
+  private async isBytesThatAreMissing(error: MmmqError): Promise<boolean> {
+    const cause = error instanceof FileError ? error : error.cause;
+    if (cause instanceof FileError && cause.errno === 'EDQUOT') return true;
+    return (await this.fileSystem.room(this.rootDir)).bytes < 2 * this.bytes;
   }
 
   /** Shared by all who need it at the same time. @returns whether room was given */
@@ -153,6 +158,16 @@ export class DiskReserve {
       await writeFully(file, noise.update(Buffer.alloc(Math.min(CHUNK_BYTES, this.bytes - position))), position);
     }
     await file.sync();
+  }
+
+  /** @returns undefined where there is no file */
+  private async size(): Promise<number | undefined> {
+    try {
+      return await this.withFile(OpenMode.EXISTING, (file) => file.size());
+    } catch (error) {
+      if (error instanceof FileError && error.isMissing) return undefined;
+      throw error;
+    }
   }
 
   private async withFile<T>(mode: OpenMode, work: (file: File) => Promise<T>): Promise<T> {

@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { FaultyFileSystem } from '../../test/support/faulty-file-system.js';
 import { fileEngine, readTexts } from '../../test/support/file-engine.js';
+import { ManualClock } from '../../test/support/manual-clock.js';
 import { snapshot, temporaryDirectories } from '../../test/support/temporary-directory.js';
 import { NodeFileSystem, type File, type OpenMode } from './file-system/index.js';
 
@@ -52,6 +53,41 @@ describe('the data directory', () => {
     expect(await snapshot(rootDir)).toEqual(before);
     expect((await topic.append(texts('and goes on'))).offsets).toEqual([1]);
     await first.engine.close();
+  });
+
+  it.each([
+    ['its lock file was removed', (rootDir: string) => rm(join(rootDir, '.mmmq.lock'))],
+    ['it was moved', (rootDir: string) => rename(rootDir, `${rootDir}.moved`)],
+    [
+      'it was moved, and another broker has one in its place',
+      async (rootDir: string) => {
+        await rename(rootDir, `${rootDir}.moved`);
+        const { engine } = fileEngine(rootDir);
+        await engine.open();
+        return engine;
+      },
+    ],
+  ])('is written no more, within a second, where %s: another broker may have it', async (_what, take) => {
+    const rootDir = join(await newDirectory(), 'data');
+    const clock = new ManualClock();
+    const { engine } = fileEngine(rootDir, { clock });
+    await engine.open();
+    const topic = await engine.create('t');
+    await topic.append(texts('kept'));
+    await topic.committed('d');
+    const other = await take(rootDir);
+    clock.advance(1000);
+    const refusal = expect.objectContaining({
+      code: 'MMMQ_LOCKED',
+      message: expect.stringContaining('writes nothing any more; stop both, and start one'),
+    });
+    expect(await topic.append(texts('refused'))).toEqual({ offsets: [], failure: refusal });
+    await expect(topic.commit('d', 1)).rejects.toEqual(refusal);
+    await expect(engine.create('u')).rejects.toEqual(refusal);
+    expect(await engine.problems()).toEqual([{ reason: expect.stringContaining('was removed, or the directory was moved') }]);
+    expect(await readTexts(topic)).toEqual(['kept']);
+    await engine.close();
+    await other?.close();
   });
 
   it('is free again the moment the process that held it is killed', async () => {

@@ -1,6 +1,7 @@
 import { dirname, join, resolve } from 'node:path';
 import type { LoggerService } from '@nestjs/common';
 import {
+  ErrorCode,
   InvalidValueError,
   isDeadLetterTopic,
   MmmqError,
@@ -41,6 +42,7 @@ export interface FileEngineParts {
 const TOPICS_AT_A_TIME = 8;
 /** Its directory, the one of its checkpoints, the two files of its first segment, and a checkpoint. */
 const FILES_PER_NEW_TOPIC = 5;
+const OWNED_CHECK_MS = 1_000;
 /** So many appends, reads, and checkpoints each use the disk at a time; one has two files open at most. */
 const TURNS_AT_A_TIME = 64;
 /** What appends, reads and checkpoints can have open at once. */
@@ -61,6 +63,8 @@ export class FileEngine implements Engine {
   private lock: DataDirectoryLock | undefined;
   /** A topic that could not be made, until one was or the disk is well. */
   private creationProblem: EngineProblem | undefined;
+  private ownership: { readonly checkedAtMs: number; readonly isLost: boolean } = { checkedAtMs: 0, isLost: false };
+  private readonly clock: Clock;
 
   constructor(
     private readonly parts: FileEngineParts,
@@ -68,6 +72,7 @@ export class FileEngine implements Engine {
   ) {
     this.rootDir = resolve(options.rootDir);
     const { fileSystem, segments, offsetIndexes, checkpoints, logger } = parts;
+    this.clock = parts.clock ?? systemClock;
     this.reserve = new DiskReserve(fileSystem, logger, this.rootDir, options.reserveBytes);
     this.logParts = {
       fileSystem,
@@ -75,7 +80,8 @@ export class FileEngine implements Engine {
       checkpoints,
       reserve: this.reserve,
       logger,
-      clock: parts.clock ?? systemClock,
+      clock: this.clock,
+      assertOwned: () => this.assertOwned(),
       appendTurns: new Turns(TURNS_AT_A_TIME),
       readTurns: new Turns(TURNS_AT_A_TIME),
       checkpointTurns: new Turns(TURNS_AT_A_TIME),
@@ -94,10 +100,9 @@ export class FileEngine implements Engine {
     const lock = await DataDirectoryLock.acquire(this.parts.fileSystem, this.rootDir);
     try {
       const topics = await this.inspectTopics();
-      const reserveSize = await this.reserve.inspect();
       await this.parts.fileSystem.syncDirectory(this.rootDir);
       this.logs.push(...(await forEachTopic(topics, (topic) => this.recovered(topic))));
-      await this.reserve.prepare(reserveSize);
+      await this.reserve.prepare();
     } catch (error) {
       await this.parts.files.closeAll();
       await lock.withdraw();
@@ -113,6 +118,7 @@ export class FileEngine implements Engine {
   async create(topic: string): Promise<FileTopicLog> {
     const problem = topicProblem(topic);
     if (problem !== undefined) throw new InvalidValueError('topic', topic, problem);
+    await this.assertOwned();
     try {
       const log = await (isDeadLetterTopic(topic) ? this.reserve.use(() => this.make(topic)) : this.makeForProducers(topic));
       this.creationProblem = undefined;
@@ -147,6 +153,11 @@ export class FileEngine implements Engine {
    * otherwise wait for ever.
    */
   async problems(): Promise<readonly EngineProblem[]> {
+    const ownershipProblem = await this.assertOwned().then(
+      () => undefined,
+      (error: Error) => error.message,
+    );
+    if (ownershipProblem !== undefined) return [{ reason: ownershipProblem }];
     await this.reserve.refill();
     const full = this.logs.filter((log) => log.diskFull !== undefined);
     if ((full.length > 0 || this.creationProblem !== undefined) && (await this.isWell())) {
@@ -159,6 +170,27 @@ export class FileEngine implements Engine {
     if (this.creationProblem !== undefined) problems.push(this.creationProblem);
     if (this.reserve.problem !== undefined) problems.push({ reason: this.reserve.problem.message });
     return problems;
+  }
+
+  /**
+   * Whoever removes the lock file, or moves the data directory away, lets another broker in. What that one has written this one does not know, so
+   * it writes nothing any more. Looked at once a second at most: it costs two calls.
+   * @throws {MmmqError} LOCKED
+   */
+  private async assertOwned(): Promise<void> {
+    const { lock, ownership } = this;
+    const nowMs = this.clock.now();
+    if (lock !== undefined && !ownership.isLost && nowMs - ownership.checkedAtMs >= OWNED_CHECK_MS) {
+      this.ownership = { checkedAtMs: nowMs, isLost: false };
+      const isLost = !(await lock.isHeld());
+      if (isLost) this.ownership = { checkedAtMs: nowMs, isLost };
+    }
+    if (!this.ownership.isLost) return;
+    throw new MmmqError(
+      ErrorCode.LOCKED,
+      `the lock file of the data directory ${this.rootDir} was removed, or the directory was moved, under this broker: ` +
+        'another one may have written there since, so this one writes nothing any more; stop both, and start one',
+    );
   }
 
   async close(): Promise<void> {

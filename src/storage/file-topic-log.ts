@@ -43,6 +43,8 @@ export interface FileTopicLogParts {
   readonly stores: SegmentStores;
   readonly checkpoints: CheckpointStore;
   readonly reserve: DiskReserve;
+  /** @throws {MmmqError} LOCKED when the data directory may be another broker's by now */
+  readonly assertOwned: () => Promise<void>;
   readonly clock: Clock;
   readonly logger: LoggerService;
   readonly segmentMaxBytes: number;
@@ -98,6 +100,7 @@ export class FileTopicLog implements TopicLog {
     let failure: MmmqError | undefined;
     try {
       this.assertAppending();
+      await this.parts.assertOwned();
       if (isDeadLetterTopic(this.topic)) {
         await this.parts.reserve.use(() => this.appendInTurn(payloads.slice(this.count - first)));
       } else {
@@ -131,12 +134,11 @@ export class FileTopicLog implements TopicLog {
   }
 
   committed(dispatcher: string): Promise<number> {
-    return this.inTurn(this.parts.checkpointTurns, () => this.parts.reserve.use(() => this.readCheckpoint(dispatcher)));
+    return this.inCheckpointTurn(() => this.readCheckpoint(dispatcher));
   }
 
   commit(dispatcher: string, nextOffset: number): Promise<void> {
-    const { checkpoints, checkpointTurns, reserve } = this.parts;
-    return this.inTurn(checkpointTurns, () => reserve.use(() => checkpoints.write(this.checkpointPath(dispatcher), nextOffset)));
+    return this.inCheckpointTurn(() => this.parts.checkpoints.write(this.checkpointPath(dispatcher), nextOffset));
   }
 
   /** Takes nothing any more, and ends re-opening. */
@@ -159,6 +161,14 @@ export class FileTopicLog implements TopicLog {
     logger.warn(`${path} does not hold an offset of 8 bytes: ${dispatcher} begins again at offset 0 of ${this.topic}`);
     await checkpoints.reset(path);
     return 0;
+  }
+
+  private inCheckpointTurn<T>(work: () => Promise<T>): Promise<T> {
+    const { assertOwned, checkpointTurns, reserve } = this.parts;
+    return this.inTurn(checkpointTurns, async () => {
+      await assertOwned();
+      return reserve.use(work);
+    });
   }
 
   private inTurn<T>(turns: Turns, work: () => Promise<T>): Promise<T> {

@@ -43,6 +43,8 @@ function padding(number: number): string {
 
 async function produce(broker: SimulatedBroker, topic: string, producer: number, count: number): Promise<void> {
   for (let number = 0; number < count; number += 1) {
+    // Not all in step: some come while a pass is under way.
+    for (let turns = (producer * 5 + number * 3) % 11; turns > 0; turns -= 1) await undefined;
     await broker.publish({ topic, content: { producer, number, padding: padding(producer * 7 + number) } });
   }
 }

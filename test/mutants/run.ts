@@ -7,7 +7,7 @@ import type { Mutant } from './mutant.js';
 import { Workspace, type Outcome } from './workspace.js';
 
 /*
- * npm run mutants -- [part of a name] [--jobs n]
+ * npm run mutants -- [part of a name …] [--jobs n]
  *
  * The test of the crash test: breaks one promise of the product at a time, in a copy, and demands that the crash test sees it. Ends with 0 when
  * it saw all of them, with 1 when a mutant survived, and with 2 when the list does not fit the code or the tests fail without a mutant.
@@ -26,11 +26,11 @@ async function main(): Promise<number> {
     allowPositionals: true,
     options: { jobs: { type: 'string', default: '1' } },
   });
-  const filter = positionals.join(' ');
   const jobs = Number(values.jobs);
   if (!Number.isInteger(jobs) || jobs < 1) throw new Unfit(`--jobs ${values.jobs} is no number of jobs`);
-  const mutants = MUTANTS.filter(({ name }) => name.includes(filter));
-  if (mutants.length === 0) throw new Unfit(`no mutant has "${filter}" in its name`);
+  const unknown = positionals.find((part) => !MUTANTS.some(({ name }) => name.includes(part)));
+  if (unknown !== undefined) throw new Unfit(`no mutant has "${unknown}" in its name`);
+  const mutants = MUTANTS.filter(({ name }) => positionals.length === 0 || positionals.some((part) => name.includes(part)));
 
   const dir = mkdtempSync(join(tmpdir(), 'mmmq-mutants-'));
   const workspaces: Workspace[] = [];

@@ -64,6 +64,11 @@ export class DataDirectoryLock {
     }
   }
 
+  /** Whether the file that is locked is still the one that the next broker would find. An error of the disk says nothing about that. */
+  isHeld(): Promise<boolean> {
+    return this.file.isAtItsPath().catch(() => true);
+  }
+
   /** Lets go and leaves the file, as a running broker found it useful. */
   release(): Promise<void> {
     return this.file.close();
