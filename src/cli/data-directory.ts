@@ -8,10 +8,12 @@ import {
   OffsetIndexStore,
   OpenFiles,
   ReadOnlyFileSystem,
+  RESERVE_FILE_NAME,
   SegmentStore,
   type FileSystem,
   type SegmentStores,
 } from '../storage/index.js';
+import { moveAwayCommand, type Obstacle } from './obstacle.js';
 
 /** The file system's own, at the root of a volume. */
 const LOST_AND_FOUND = 'lost+found';
@@ -57,15 +59,24 @@ export class DataDirectory {
     }
   }
 
-  /** The directories that can be topics, and the paths of what is none of the broker's. */
-  async list(): Promise<{ topics: string[]; leftovers: string[] }> {
+  /** The directories that can be topics, what is in the place of the reserve, and the paths of what is none of the broker's. */
+  async list(): Promise<{ topics: string[]; obstacles: Obstacle[]; leftovers: string[] }> {
     const topics: string[] = [];
+    const obstacles: Obstacle[] = [];
     const leftovers: string[] = [];
     for (const entry of await this.fileSystem.list(this.rootDir)) {
       if (entry.kind === 'directory' && topicProblem(entry.name) === undefined) topics.push(entry.name);
+      else if (entry.name === RESERVE_FILE_NAME && entry.kind !== 'file') obstacles.push(this.inPlaceOfReserve());
       else if (!entry.name.startsWith('.') && entry.name !== LOST_AND_FOUND) leftovers.push(join(this.rootDir, entry.name));
     }
-    return { topics, leftovers };
+    return { topics, obstacles, leftovers };
+  }
+
+  private inPlaceOfReserve(): Obstacle {
+    const path = join(this.rootDir, RESERVE_FILE_NAME);
+    const reason =
+      'it is no ordinary file: the broker keeps no room for dead letters and checkpoints on a full disk until it is moved away';
+    return { path, reason, remedy: moveAwayCommand(this.rootDir, path) };
   }
 }
 

@@ -1,7 +1,7 @@
-import { join } from 'node:path';
-import { shellWord } from '../core/index.js';
+import { ENTRY_HEADER_BYTES, PASS_MAX_BYTES, shellWord } from '../core/index.js';
 import { CorruptLogError, INDEX_RECORD_BYTES, TopicInspection } from '../storage/index.js';
 import type { DataDirectory } from './data-directory.js';
+import { moveAwayCommand } from './obstacle.js';
 import { PositionReader } from './position-reader.js';
 import { judgeSegment } from './segment-judgement.js';
 import { findSoundEntry, SegmentWalk } from './segment-walk.js';
@@ -30,18 +30,25 @@ export interface Remaining {
   readonly remedy: string;
 }
 
+/** Offsets that an offset index names and no message in the segment file has. */
+export interface Loss {
+  /** Whether the index proves that there were messages; otherwise it may be the index alone that is damaged. */
+  readonly isCertain: boolean;
+  readonly what: string;
+}
+
 export interface TopicPlan {
   readonly topic: string;
   /** In the order in which they must be done. None where something remains: a topic is mended as a whole, or left as it is. */
   readonly steps: readonly RepairStep[];
-  /** Acknowledged messages whose bytes are not there any more, whatever is done. */
-  readonly losses: readonly string[];
+  /** Messages whose bytes are not there any more, whatever is done. */
+  readonly losses: readonly Loss[];
   readonly remaining: readonly Remaining[];
 }
 
 interface PairPlan {
   readonly steps: readonly RepairStep[];
-  readonly loss?: string;
+  readonly losses?: readonly Loss[];
   readonly remaining?: Remaining;
   /** How many messages the segment has once the steps are done. */
   readonly count: number;
@@ -60,13 +67,13 @@ class TopicPlanner {
   ) {}
 
   async plan(): Promise<TopicPlan> {
-    const { topic, pairs, misfits } = this.files;
+    const { topic, pairs, misfits, obstacles } = this.files;
     const remaining: Remaining[] = misfits.map(({ file, reason }) => ({
       reason: `${file}: ${reason}`,
-      remedy: `look at what it is, and move it away: mv ${shellWord(file)} ${this.awayFrom(file)}`,
+      remedy: `look at what it is, and move it away: ${this.moveAway(file)}`,
     }));
     const steps: RepairStep[] = [];
-    const losses: string[] = [];
+    const losses: Loss[] = [];
     let end = 0;
     // What is in the place of a file that is missing comes first.
     for (const [index, pair] of misfits.length > 0 ? [] : pairs.entries()) {
@@ -77,16 +84,18 @@ class TopicPlanner {
       const next = pairs[index + 1];
       const plan = await this.planPair(pair, next === undefined ? undefined : next.baseOffset - pair.baseOffset);
       steps.push(...plan.steps);
-      if (plan.loss !== undefined) losses.push(plan.loss);
+      losses.push(...(plan.losses ?? []));
       if (plan.remaining !== undefined) remaining.push(plan.remaining);
       end = plan.remaining !== undefined && next !== undefined ? next.baseOffset : pair.baseOffset + plan.count;
     }
-    if (remaining.length > 0) return { topic, steps: [], losses, remaining };
+    // They keep nobody from mending the rest.
+    const inTheWay = obstacles.map(({ path, reason, remedy }) => ({ reason: `${path}: ${reason}`, remedy }));
+    if (remaining.length > 0) return { topic, steps: [], losses, remaining: [...remaining, ...inTheWay] };
     steps.push(...(await this.planCheckpoints(end)));
     // Whatever is not understood here is not called well.
     const refusal = steps.length === 0 ? await this.refusalOfStart() : undefined;
-    if (refusal !== undefined) return { topic, steps, losses, remaining: [this.noRemedy(refusal.message)] };
-    return { topic, steps: [...steps, ...this.planRemovals(steps)], losses, remaining };
+    if (refusal !== undefined) return { topic, steps, losses, remaining: [this.noRemedy(refusal.message), ...inTheWay] };
+    return { topic, steps: [...steps, ...this.planRemovals(steps)], losses, remaining: inTheWay };
   }
 
   private async planPair(pair: SegmentPair, expectedCount: number | undefined): Promise<PairPlan> {
@@ -140,8 +149,9 @@ class TopicPlanner {
     }
     // What an append that was never acknowledged left is no loss.
     const isRefused = judgement === undefined || judgement.refusal !== undefined;
-    const named = await positions.countWithoutZeroTail();
-    return { steps, count: walk.count, ...(isRefused && named > walk.count ? { loss: this.loss(pair, walk.count, named) } : {}) };
+    // Nor is anything lost of a segment that has all that the next one leaves it.
+    const losses = isRefused && expectedCount === undefined ? await this.losses(pair, positions, walk, size) : [];
+    return { steps, count: walk.count, losses };
   }
 
   private async problemOfWalk(
@@ -168,14 +178,58 @@ class TopicPlanner {
     };
   }
 
-  /** Only the index can tell that a message was acknowledged whose bytes are gone. */
-  private loss(pair: SegmentPair, count: number, named: number): string {
-    const [first, last] = [pair.baseOffset + count, pair.baseOffset + named - 1];
-    return (
-      `${first === last ? `offset ${first}` : `offsets ${first} to ${last}`} of ${this.files.topic}: the offset index names ` +
-      `${messages(named - count)} whose bytes are not in the segment file. New messages will get these offsets again. ` +
-      `If there is a copy of ${pair.segment}, restore that instead`
-    );
+  /**
+   * What the records of the index behind the last message say. Only they can tell that a message was acknowledged whose bytes are gone:
+   *
+   *   - they lead on from the end of the last message, each behind the one before it, as appends wrote them: there were messages;
+   *   - a position elsewhere behind that end, eight zeros, which a disk shows in place of what it never got, or any record over bytes that
+   *     are no whole message: nobody can tell;
+   *   - no position, or one of what is there, where the segment ends with a whole message: the record alone is damaged.
+   */
+  private async losses(pair: SegmentPair, positions: PositionReader, walk: SegmentWalk, segmentSize: number): Promise<Loss[]> {
+    const { count, endPosition } = walk;
+    const named = await positions.countWithoutZeroTail();
+    let provenEnd = count;
+    let namedEnd = count;
+    let previous: number | undefined;
+    for (let record = count; record < named; record += 1) {
+      const position = (await positions.at(record)) ?? Number.NaN;
+      const leadsOn =
+        previous === undefined
+          ? position === endPosition
+          : position > previous + ENTRY_HEADER_BYTES && position <= previous + PASS_MAX_BYTES;
+      if (leadsOn && provenEnd === record) {
+        provenEnd = record + 1;
+        previous = position;
+      }
+      if (position >= endPosition || segmentSize > endPosition) namedEnd = record + 1;
+    }
+    if (previous === 0) provenEnd = count;
+    const losses: Loss[] = [];
+    if (provenEnd > count) losses.push(this.loss(pair, count, provenEnd));
+    if (namedEnd > provenEnd) losses.push(this.possibleLoss(pair, provenEnd, namedEnd));
+    return losses;
+  }
+
+  private loss(pair: SegmentPair, from: number, to: number): Loss {
+    const what =
+      `${this.offsets(pair, from, to)}: the offset index names ${messages(to - from)} whose bytes are not in the segment file. ` +
+      `New messages will get these offsets again. If there is a copy of ${pair.segment}, restore that instead`;
+    return { isCertain: true, what };
+  }
+
+  private possibleLoss(pair: SegmentPair, from: number, to: number): Loss {
+    const what =
+      `${this.offsets(pair, from, to)}: what the offset index has behind the last whole message of the segment file proves no message, ` +
+      'and nobody can tell whether there was one. New messages will get these offsets, in that case again. ' +
+      `If there is a copy of ${pair.segment}, see whether it has more, and restore that instead`;
+    return { isCertain: false, what };
+  }
+
+  /** The offsets of records of the segment, from the first one to the one before `to`. */
+  private offsets(pair: SegmentPair, from: number, to: number): string {
+    const [first, last] = [pair.baseOffset + from, pair.baseOffset + to - 1];
+    return `${first === last ? `offset ${first}` : `offsets ${first} to ${last}`} of ${this.files.topic}`;
   }
 
   /** An index that an interrupted repair left half-written, or whole without its name: it is begun anew with its index, or not needed. */
@@ -222,12 +276,11 @@ class TopicPlanner {
   }
 
   private startWithout(): string {
-    return `start without the topic: mv ${shellWord(this.files.dir)} ${this.awayFrom(this.files.dir)}`;
+    return `start without the topic: ${this.moveAway(this.files.dir)}`;
   }
 
-  private awayFrom(path: string): string {
-    const { rootDir } = this.directory;
-    return shellWord(`${rootDir}.${path.slice(join(rootDir, '/').length).replaceAll('/', '.')}`);
+  private moveAway(path: string): string {
+    return moveAwayCommand(this.directory.rootDir, path);
   }
 }
 

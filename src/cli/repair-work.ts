@@ -1,4 +1,5 @@
-import { basename, dirname, join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
+import { MmmqError } from '../core/index.js';
 import {
   CheckpointStore,
   FileError,
@@ -26,7 +27,7 @@ const RECORDS_PER_WRITE = 8192;
  * Does what plans say. First everything that will be changed is copied aside, durably; only then the first byte is changed. Each step is
  * durable before the next one begins, so a crash leaves a topic with some of its steps done, and running the repair again does the others:
  *
- *   copy aside       the data directory is as it was
+ *   copy aside       the data directory is as it was; where this fails, the copies are removed again: a full disk needs their room
  *   rebuild-index    a new file beside the index is written and synced, then takes its name, then the directory is synced: the index is the
  *                    old or the new one, and both name only what the segment still has. A crash before the rename leaves the new file; the
  *                    next repair begins it anew, or removes it where the index needs no rebuilding any more
@@ -38,31 +39,63 @@ export class RepairWork {
   private readonly files: OpenFiles;
   private readonly stores: SegmentStores;
   private readonly checkpoints: CheckpointStore;
+  /** Where the copies are; empty before its directory is made. */
+  private asideDir = '';
+  /** The paths of the copies, whole or not. */
+  private readonly copies: string[] = [];
 
   constructor(
     private readonly fileSystem: FileSystem,
     private readonly rootDir: string,
-    /** Where the copies go: a directory that is not there yet, outside of the data directory, in which it would be taken for a leftover. */
-    private readonly asideDir: string,
+    private readonly at: Date,
   ) {
     this.files = new OpenFiles(fileSystem);
     this.stores = { segments: new SegmentStore(this.files), offsetIndexes: new OffsetIndexStore(this.files) };
     this.checkpoints = new CheckpointStore(fileSystem, this.files);
   }
 
-  /** @throws {FileError} what was done until then stays done; the repair can be run again */
-  async apply(plans: readonly TopicPlan[]): Promise<void> {
+  /**
+   * @returns the directory with the copies
+   * @throws {MmmqError} when the disk fails; it says what has been changed. The repair can be run again
+   */
+  async apply(plans: readonly TopicPlan[]): Promise<string> {
+    const steps = plans.flatMap((plan) => plan.steps);
     try {
-      await this.copyAside(plans.flatMap(({ steps }) => steps));
-      for (const { steps } of plans) for (const step of steps) await this.take(step);
+      await this.copyAside(steps).catch(async (error: unknown) => {
+        throw await this.nothingChanged(error);
+      });
+      for (const step of steps) await this.take(step);
+      return this.asideDir;
+    } catch (error) {
+      if (!(error instanceof FileError)) throw error;
+      const whatIsLeft = `the repair is not complete: run it again. What it was to change stands as it was in ${this.asideDir}`;
+      throw new MmmqError(error.code, `${error.message}; ${whatIsLeft}`, { cause: error });
     } finally {
       await this.files.closeAll();
     }
   }
 
+  private async nothingChanged(error: unknown): Promise<unknown> {
+    if (!(error instanceof FileError)) return error;
+    const what = `${error.message}; nothing in ${this.rootDir} was changed, as it could not be copied aside first`;
+    return new MmmqError(error.code, `${what}${await this.removeCopies()}`, { cause: error });
+  }
+
+  /** @returns what to say of it */
+  private async removeCopies(): Promise<string> {
+    if (this.asideDir === '') return '';
+    try {
+      for (const copy of this.copies) await this.fileSystem.remove(copy);
+      return `. The copies are removed again, and nothing but empty directories is left in ${this.asideDir}`;
+    } catch (error) {
+      if (!(error instanceof FileError)) throw error;
+      return `. Remove ${this.asideDir}: its copies are not complete`;
+    }
+  }
+
   private async copyAside(steps: readonly RepairStep[]): Promise<void> {
-    const made = new Set<string>();
-    await this.makeDirectory(this.asideDir, made);
+    this.asideDir = await this.makeAsideDirectory();
+    const made = new Set([this.asideDir]);
     for (const path of new Set(steps.map((step) => step.path))) {
       const target = join(this.asideDir, relative(this.rootDir, path));
       await this.makeDirectory(dirname(target), made);
@@ -72,9 +105,18 @@ export class RepairWork {
     await this.fileSystem.syncDirectory(dirname(this.asideDir));
   }
 
+  /** Beside the data directory: in it, what no broker made is taken for a leftover. A repair of the same moment may have the name. */
+  private async makeAsideDirectory(): Promise<string> {
+    const dir = `${this.rootDir}.repair-${this.at.toISOString().replaceAll(/[-:.]/g, '')}`;
+    for (let nth = 1; ; nth += 1) {
+      const free = nth === 1 ? dir : `${dir}-${nth}`;
+      if (await this.fileSystem.makeDirectory(free)) return free;
+    }
+  }
+
   private async makeDirectory(dir: string, made: Set<string>): Promise<void> {
     if (made.has(dir)) return;
-    if (dir !== this.asideDir) await this.makeDirectory(dirname(dir), made);
+    await this.makeDirectory(dirname(dir), made);
     if (!(await this.fileSystem.makeDirectory(dir))) throw new FileError('make directory', dir, 'EEXIST');
     made.add(dir);
   }
@@ -85,6 +127,7 @@ export class RepairWork {
     if (source === undefined) return;
     try {
       const copy = await this.fileSystem.open(target, OpenMode.NEW);
+      this.copies.push(target);
       try {
         const chunk = Buffer.allocUnsafe(COPY_CHUNK_BYTES);
         for (let position = 0; ; position += chunk.length) {
@@ -170,9 +213,4 @@ export class RepairWork {
     await this.fileSystem.syncDirectory(dirname(path));
     this.stores.offsetIndexes.reopen(path);
   }
-}
-
-/** Beside the data directory: in it, what no broker made is taken for a leftover. */
-export function asideDirectory(rootDir: string, at: Date): string {
-  return join(dirname(rootDir), `${basename(rootDir)}.repair-${at.toISOString().replaceAll(/[-:.]/g, '')}`);
 }

@@ -1,7 +1,8 @@
-import { appendFile, cp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { appendFile, cp, mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { describe, expect, it } from '@jest/globals';
-import { PASS_MAX_BYTES } from '../core/index.js';
+import { describe, expect, it, jest } from '@jest/globals';
+import { PASS_MAX_BYTES, systemClock } from '../core/index.js';
 import {
   append,
   checkpoint,
@@ -50,44 +51,54 @@ async function asideOf(rootDir: string): Promise<string[]> {
 }
 
 describe('repair', () => {
-  it.each(DAMAGES)('of $found: says what it would do, does it with --write, and the start succeeds', async ({ make, repaired, loses }) => {
-    const rootDir = await dataDirectory();
-    await make(rootDir);
-    const before = await snapshot(rootDir);
+  it.each(DAMAGES)(
+    'of $found: says what it would do, does it with --write, and the start succeeds',
+    async ({ make, repaired, loses, mayLose }) => {
+      const rootDir = await dataDirectory();
+      await make(rootDir);
+      const before = await snapshot(rootDir);
 
-    const dry = await mmmq(['repair', rootDir]);
-    expect(dry.code).toBe(1);
-    expect(await snapshot(rootDir)).toEqual(before);
-    expect(await asideOf(rootDir)).toEqual([]);
-    if (repaired === undefined) {
-      expect(dry.output).toMatch(/not repaired: .*\n {4}what remains to you: .*(mv |truncate )/);
-      expect(await mmmq(['repair', rootDir, '--write'])).toMatchObject({ code: 1 });
+      const dry = await mmmq(['repair', rootDir]);
+      expect(dry.code).toBe(1);
       expect(await snapshot(rootDir)).toEqual(before);
-      return;
-    }
-    expect(dry.output).toContain(`Nothing was changed. To do it: npx mmmq repair ${rootDir} --write`);
-    expect(dry.output).toMatch(/ {2}would (rebuild|cut|make) /);
-    if (loses === undefined) expect(dry.output).not.toMatch(/lost:/);
-    else expect(dry.output).toMatch(new RegExp(`lost: ${loses.source}`));
+      expect(await asideOf(rootDir)).toEqual([]);
+      if (repaired === undefined) {
+        expect(dry.output).toMatch(/not repaired: .*\n {4}what remains to you: .*(mv |truncate )/);
+        expect(await mmmq(['repair', rootDir, '--write'])).toMatchObject({ code: 1 });
+        expect(await snapshot(rootDir)).toEqual(before);
+        return;
+      }
+      expect(dry.output).toContain(`Nothing was changed. To do it: npx mmmq repair ${rootDir} --write`);
+      expect(dry.output).toMatch(/ {2}would (rebuild|cut|make) /);
+      for (const [word, what] of [
+        ['lost', loses],
+        ['may be lost', mayLose],
+      ] as const) {
+        if (what === undefined) expect(dry.output).not.toContain(`\n  ${word}: `);
+        else expect(dry.output).toMatch(new RegExp(`\n {2}${word}: ${what.source}`));
+      }
 
-    const written = await mmmq(['repair', rootDir, '--write']);
-    expect(written.code).toBe(0);
-    const [aside = ''] = await asideOf(rootDir);
-    expect(written.output).toContain(aside);
-    const after = await snapshot(rootDir);
-    const kept = await snapshot(aside);
-    for (const [path, bytes] of Object.entries(before)) {
-      if (after[path] !== bytes && path !== '.mmmq.lock') expect(kept[path] === bytes).toBe(true);
-    }
-    expect(await mmmq(['repair', rootDir])).toMatchObject({ code: 0, output: 'Nothing is to be repaired.\n' });
-    const { texts, warnings } = await started(rootDir);
-    expect(texts).toEqual(repaired);
-    expect(warnings).toEqual([]);
-  });
+      const written = await mmmq(['repair', rootDir, '--write']);
+      expect(written.code).toBe(0);
+      const [aside = ''] = await asideOf(rootDir);
+      expect(written.output).toContain(aside);
+      const after = await snapshot(rootDir);
+      const kept = await snapshot(aside);
+      for (const [path, bytes] of Object.entries(before)) {
+        if (after[path] !== bytes && path !== '.mmmq.lock') expect(kept[path] === bytes).toBe(true);
+      }
+      expect(await mmmq(['repair', rootDir])).toMatchObject({ code: 0, output: 'Nothing is to be repaired.\n' });
+      const { texts, warnings } = await started(rootDir);
+      expect(texts).toEqual(repaired);
+      expect(warnings).toEqual([]);
+    },
+  );
 
   it('finds nothing to do where all is well, with --write too', async () => {
     const rootDir = join(await newDirectory(), 'data');
     await cp(join(import.meta.dirname, '../../test/golden/mmmq/data'), rootDir, { recursive: true });
+    await mkdir(join(rootDir, 'no.topic'));
+    await writeFile(join(rootDir, 'no.topic', 'checkpoints'), 'mine');
     const before = await snapshot(rootDir);
     expect(await mmmq(['repair', rootDir, '--write'])).toEqual({ code: 0, output: 'Nothing is to be repaired.\n', notes: '' });
     expect(await snapshot(rootDir)).toEqual(before);
@@ -100,6 +111,114 @@ describe('repair', () => {
     await append(join(rootDir, mmm(LAST)), Buffer.concat([whole, whole.subarray(0, 12)]));
     expect(await mmmq(['repair', rootDir, '--write'])).toMatchObject({ code: 0 });
     expect((await started(rootDir)).texts).toEqual([...MESSAGES, MESSAGES[3]]);
+  });
+
+  const NO_POSITION = Buffer.alloc(8, 0xff);
+  it.each<[what: string, damage: (rootDir: string) => Promise<void>, says: readonly string[]]>([
+    ['no position behind those of an older segment', (dir) => append(join(dir, idx(OLDER)), NO_POSITION), []],
+    ['no position behind those of the last segment', (dir) => append(join(dir, idx(LAST)), NO_POSITION), []],
+    ['a position behind the end of an older segment', (dir) => append(join(dir, idx(OLDER)), int64(3 * ENTRY)), []],
+    ['the position of a message that is there, again', (dir) => append(join(dir, idx(LAST)), int64(0, ENTRY)), []],
+    [
+      'eight zeros as the index of a segment that is not there',
+      (dir) => writeFile(join(dir, TOPIC, `${'5'.padStart(19, '0')}.idx`), Buffer.alloc(8)),
+      ['may be lost: offset 5'],
+    ],
+    [
+      'positions of a segment that is not there',
+      (dir) => writeFile(join(dir, TOPIC, `${'5'.padStart(19, '0')}.idx`), int64(0, ENTRY)),
+      ['lost: offsets 5 to 6'],
+    ],
+    ['positions that lead on from the last message', (dir) => append(join(dir, idx(LAST)), int64(34, 51)), ['lost: offsets 5 to 6']],
+    [
+      'positions that lead on, and then one that does not',
+      (dir) => append(join(dir, idx(LAST)), Buffer.concat([int64(34), NO_POSITION, int64(68), NO_POSITION])),
+      ['lost: offset 5', 'may be lost: offsets 6 to 7'],
+    ],
+    [
+      'positions that lead on, and then one behind more than a message can have',
+      (dir) => append(join(dir, idx(LAST)), int64(34, 35 + PASS_MAX_BYTES)),
+      ['lost: offset 5', 'may be lost: offset 6'],
+    ],
+    [
+      'no position over bytes that are no whole message',
+      async (dir) => {
+        await append(join(dir, idx(LAST)), NO_POSITION);
+        await append(join(dir, mmm(LAST)), Buffer.from('what was it'));
+      },
+      ['may be lost: offset 5'],
+    ],
+  ])('announces a loss only where the index proves one, or may: %s', async (_what, damage, says) => {
+    const rootDir = await dataDirectory();
+    await damage(rootDir);
+    const { code, output } = await mmmq(['repair', rootDir]);
+    expect(code).toBe(1);
+    expect([...output.matchAll(/^ {2}(.*lost: .*?) of order\.created: /gm)].map(([, loss]) => loss)).toEqual(says);
+    expect(await mmmq(['repair', rootDir, '--write'])).toMatchObject({ code: 0 });
+    expect((await started(rootDir)).texts).toEqual(MESSAGES);
+  });
+
+  it('leaves to the operator what is in the place of a checkpoint, with the command, and mends the rest', async () => {
+    const rootDir = await dataDirectory();
+    await mkdir(join(rootDir, checkpoint('a')));
+    const path = join(rootDir, checkpoint('a'));
+    const remedy = `mv ${path} ${rootDir}.${TOPIC}.checkpoints.a.checkpoint`;
+    const { code, output } = await mmmq(['repair', rootDir]);
+    expect(code).toBe(1);
+    expect(output).toContain(`  not repaired: ${path}: it is no ordinary file and is in the place of the checkpoint of dispatcher a: `);
+    expect(output).toContain(`\n    what remains to you: ${remedy}\n  nothing of ${join(rootDir, TOPIC)} is changed\n`);
+
+    await append(join(rootDir, mmm(OLDER)), Buffer.from('tail'));
+    const written = await mmmq(['repair', rootDir, '--write']);
+    expect(written).toMatchObject({ code: 1, output: expect.stringContaining(`what remains to you: ${remedy}\nDone.`) });
+    execFileSync('sh', ['-c', remedy]);
+    expect(await mmmq(['verify', rootDir])).toMatchObject({ code: 0 });
+    expect((await started(rootDir)).texts).toEqual(MESSAGES);
+  });
+
+  it('says that nothing was changed where the copies find no room, and removes them', async () => {
+    const rootDir = await dataDirectory();
+    await append(join(rootDir, mmm(OLDER)), Buffer.from('tail'));
+    await writeFile(join(rootDir, checkpoint('order-dispatcher')), int64(9));
+    const before = await snapshot(rootDir);
+    const fileSystem = new FaultyFileSystem();
+    fileSystem.fail({ operation: 'write', path: /\.repair-.*\.checkpoint$/, errno: 'ENOSPC', bytesWritten: 3 });
+    const { code, output, notes } = await mmmq(['repair', rootDir, '--write'], fileSystem);
+    const [aside = ''] = await asideOf(rootDir);
+    expect([code, output]).toEqual([2, expect.stringMatching(/ {2}will cut .*\n {2}will set .*offset 5: .*\n$/)]);
+    expect(notes).toMatch(/ENOSPC; nothing in .* was changed/);
+    expect(notes).toContain(`nothing but empty directories is left in ${aside}\n`);
+    expect(await snapshot(rootDir)).toEqual(before);
+    expect(Object.keys(await snapshot(aside))).toEqual([`${TOPIC}/`, `${TOPIC}/checkpoints/`]);
+    expect(await mmmq(['repair', rootDir, '--write'])).toMatchObject({ code: 0 });
+  });
+
+  it('says where the copies are when it fails later', async () => {
+    const rootDir = await dataDirectory();
+    await append(join(rootDir, mmm(OLDER)), Buffer.from('tail'));
+    const fileSystem = new FaultyFileSystem();
+    fileSystem.fail({ operation: 'truncate', path: /\.mmm$/, errno: 'EIO' });
+    const { code, notes } = await mmmq(['repair', rootDir, '--write'], fileSystem);
+    const [aside = ''] = await asideOf(rootDir);
+    expect([code, notes]).toEqual([2, expect.stringContaining(`run it again. What it was to change stands as it was in ${aside}\n`)]);
+    expect(Object.keys(await snapshot(aside))).toContain(mmm(OLDER));
+  });
+
+  it('finds a free name for the copies where another repair of the same moment has it', async () => {
+    const clock = jest.spyOn(systemClock, 'now').mockReturnValue(Date.UTC(2026, 0, 2, 3, 4, 5, 6));
+    try {
+      const rootDir = await dataDirectory();
+      const names: string[] = [];
+      for (const ending of ['', '-2', '-3']) {
+        names.push(`data.repair-20260102T030405006Z${ending}`);
+        await append(join(rootDir, mmm(OLDER)), Buffer.from('tail'));
+        const aside = join(dirname(rootDir), names.at(-1) ?? '');
+        expect(await mmmq(['repair', rootDir, '--write'])).toMatchObject({ code: 0, output: expect.stringContaining(` ${aside}\n`) });
+        expect(await asideOf(rootDir)).toEqual(names.map((name) => join(dirname(rootDir), name)));
+      }
+    } finally {
+      clock.mockRestore();
+    }
   });
 
   it('never cuts away a message that is whole, wherever it stands behind the damage', async () => {

@@ -4,7 +4,7 @@ import type { FileSystem } from '../storage/index.js';
 import { DataDirectory } from './data-directory.js';
 import { ExitCode } from './exit-code.js';
 import { planRepair, type TopicPlan } from './repair-plan.js';
-import { asideDirectory, RepairWork } from './repair-work.js';
+import { RepairWork } from './repair-work.js';
 import type { Terminal } from './terminal.js';
 import { verify } from './verification.js';
 import { verificationText } from './verify.command.js';
@@ -40,8 +40,7 @@ export async function repairCommand(fileSystem: FileSystem, terminal: Terminal, 
       await terminal.print(`Nothing was changed. To do it: ${command.join(' ')}\n`);
       return ExitCode.FINDINGS;
     }
-    const asideDir = asideDirectory(rootDir, new Date(systemClock.now()));
-    await new RepairWork(fileSystem, rootDir, asideDir).apply(plans);
+    const asideDir = await new RepairWork(fileSystem, rootDir, new Date(systemClock.now())).apply(plans);
     await terminal.print(`Done. What was changed stands as it was in ${asideDir}\n`);
     const report = await DataDirectory.read(fileSystem, rootDir, (directory) =>
       verify(directory, { live: false, topics, progress: terminal.progress }),
@@ -73,11 +72,11 @@ function plansText(rootDir: string, plans: readonly TopicPlan[], isWriting: bool
         remove: () => `remove ${name(step.path)}`,
         'set-checkpoint': () => `set ${name(step.path)} to offset ${'offset' in step ? step.offset : 0}`,
       }[step.kind]();
-      lines.push(`  ${isWriting ? '' : 'would '}${what}: ${step.reason}`);
+      lines.push(`  ${isWriting ? 'will' : 'would'} ${what}: ${step.reason}`);
     }
-    for (const loss of losses) lines.push(`  lost: ${loss}`);
+    for (const { isCertain, what } of losses) lines.push(`  ${isCertain ? 'lost' : 'may be lost'}: ${what}`);
     for (const { reason, remedy } of remaining) lines.push(`  not repaired: ${reason}`, `    what remains to you: ${remedy}`);
-    if (remaining.length > 0) lines.push(`  nothing of ${join(rootDir, topic)} is changed`);
+    if (remaining.length > 0 && steps.length === 0) lines.push(`  nothing of ${join(rootDir, topic)} is changed`);
   }
   return lines.length === 0 ? '' : `${lines.join('\n')}\n`;
 }

@@ -61,6 +61,27 @@ async function verified({ isTTY, stepMs, words = [] }: { isTTY: boolean; stepMs:
   return { code, output, errors };
 }
 
+describe('a result', () => {
+  it('that is taken slowly is waited for, and nothing goes on listening afterwards', async () => {
+    const output = new Writable({ highWaterMark: 1, write: (_chunk, _encoding, done) => void setImmediate(done) });
+    const terminal = new ProcessTerminal(output, new Screen(false));
+    const listening = (): number[] => ['drain', 'close', 'error'].map((event) => output.listenerCount(event));
+    const before = listening();
+    for (let line = 0; line < 20; line += 1) {
+      expect(await terminal.print('line\n')).toBe(true);
+      expect(output.writableLength).toBe(0);
+    }
+    expect(listening()).toEqual(before);
+  });
+
+  it.each([[undefined], [new Error('EPIPE')]])('is waited for no longer once its reader is gone, with the error %s', async (error) => {
+    const output = new Writable({ highWaterMark: 1, write: () => void setImmediate(() => output.destroy(error)) });
+    const terminal = new ProcessTerminal(output, new Screen(false));
+    await terminal.print('line\n');
+    expect(await terminal.print('another\n')).toBe(false);
+  });
+});
+
 describe('the progress of a long run', () => {
   it('is shown on a terminal, beside the result, and is gone at the end', async () => {
     const { code, output, errors } = await verified({ isTTY: true, stepMs: 600 });

@@ -38,7 +38,7 @@ export class ProcessTerminal implements Terminal {
     private readonly errors: Output = process.stderr,
     nowMs: () => number = () => performance.now(),
   ) {
-    output.on('error', () => (this.isRead = false));
+    for (const end of ['error', 'close']) output.on(end, () => (this.isRead = false));
     errors.on('error', ignore);
     this.progress = errors.isTTY === true ? new ProgressBar(errors, nowMs) : NO_PROGRESS;
   }
@@ -46,7 +46,10 @@ export class ProcessTerminal implements Terminal {
   async print(text: string | Buffer): Promise<boolean> {
     if (this.isRead && !this.output.write(text)) {
       // A reader that is gone never drains: the error or the close that tells so ends the wait.
-      await Promise.race([once(this.output, 'drain'), once(this.output, 'close')]).catch(() => (this.isRead = false));
+      const over = new AbortController();
+      await Promise.race([once(this.output, 'drain', over), once(this.output, 'close', over)]).catch(() => (this.isRead = false));
+      // The one that did not come would go on listening.
+      over.abort();
     }
     return this.isRead;
   }

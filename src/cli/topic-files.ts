@@ -8,6 +8,7 @@ import {
   segmentFileName,
   type FileSystem,
 } from '../storage/index.js';
+import { moveAwayCommand, type Obstacle } from './obstacle.js';
 
 /** Behind the name of an offset index that a repair is writing; what stands under the index's own name is whole at every moment. */
 export const REBUILT_SUFFIX = '.repair';
@@ -30,6 +31,8 @@ export interface TopicFiles {
   /** What has a segment's name and is none. */
   readonly misfits: readonly CorruptLogError[];
   readonly checkpoints: readonly { readonly dispatcher: string; readonly path: string }[];
+  /** What is in the place of checkpoints. */
+  readonly obstacles: readonly Obstacle[];
   /** Paths of offset indexes that a repair was writing when it was interrupted. */
   readonly unfinishedRepairs: readonly string[];
   /** Paths of what is none of the broker's. */
@@ -42,6 +45,7 @@ export async function findTopicFiles(fileSystem: FileSystem, rootDir: string, to
   const dir = join(rootDir, topic);
   const pairs = new Map<number, SegmentPair>();
   const misfits: CorruptLogError[] = [];
+  const obstacles: Obstacle[] = [];
   const unfinishedRepairs: string[] = [];
   const leftovers: string[] = [];
   let hasCheckpoints = false;
@@ -49,8 +53,10 @@ export async function findTopicFiles(fileSystem: FileSystem, rootDir: string, to
     const path = join(dir, entry.name);
     const name = parseSegmentName(entry.name);
     if (name === undefined) {
-      if (entry.name === CHECKPOINTS_DIRECTORY && entry.kind === 'directory') hasCheckpoints = true;
-      else if (entry.kind === 'file' && isRebuiltIndex(entry.name)) unfinishedRepairs.push(path);
+      if (entry.name === CHECKPOINTS_DIRECTORY) {
+        if (entry.kind === 'directory') hasCheckpoints = true;
+        else obstacles.push(inPlaceOfCheckpoints(rootDir, path));
+      } else if (entry.kind === 'file' && isRebuiltIndex(entry.name)) unfinishedRepairs.push(path);
       else leftovers.push(path);
     } else if (entry.kind !== 'file') misfits.push(new CorruptLogError(path, 0, 'a file of a segment is no ordinary file'));
     else if (!Number.isSafeInteger(name.baseOffset)) {
@@ -68,8 +74,9 @@ export async function findTopicFiles(fileSystem: FileSystem, rootDir: string, to
     for (const entry of await fileSystem.list(directory)) {
       const dispatcher = parseCheckpointFileName(entry.name);
       const path = join(directory, entry.name);
-      if (dispatcher === undefined || entry.kind !== 'file') leftovers.push(path);
-      else checkpoints.push({ dispatcher, path });
+      if (dispatcher === undefined) leftovers.push(path);
+      else if (entry.kind === 'file') checkpoints.push({ dispatcher, path });
+      else obstacles.push(inPlaceOfCheckpoint(rootDir, path, dispatcher));
     }
   }
   const isTopic = pairs.size > 0 || misfits.length > 0 || hasCheckpoints;
@@ -79,11 +86,26 @@ export async function findTopicFiles(fileSystem: FileSystem, rootDir: string, to
     pairs: [...pairs.values()].sort((a, b) => a.baseOffset - b.baseOffset),
     misfits,
     checkpoints,
-    // No repair goes where there is no topic.
+    // No repair goes where there is no topic, and no dispatcher.
+    obstacles: isTopic ? obstacles : [],
     unfinishedRepairs: isTopic ? unfinishedRepairs : [],
-    leftovers: isTopic ? leftovers : [...leftovers, ...unfinishedRepairs],
+    leftovers: isTopic ? leftovers : [...leftovers, ...unfinishedRepairs, ...obstacles.map(({ path }) => path)],
     isTopic,
   };
+}
+
+function inPlaceOfCheckpoint(rootDir: string, path: string, dispatcher: string): Obstacle {
+  const reason =
+    `it is no ordinary file and is in the place of the checkpoint of dispatcher ${dispatcher}: its deliveries of this topic stand still ` +
+    'until it is moved away. They begin at offset 0 then, or where a checkpoint says that is put there before the start';
+  return { path, reason, remedy: moveAwayCommand(rootDir, path) };
+}
+
+function inPlaceOfCheckpoints(rootDir: string, path: string): Obstacle {
+  const reason =
+    'it is no directory and is in the place of the one for checkpoints: the deliveries of this topic stand still, for every dispatcher, ' +
+    'until it is moved away. They begin at offset 0 then, or where checkpoints say that are put there before the start';
+  return { path, reason, remedy: moveAwayCommand(rootDir, path) };
 }
 
 function isRebuiltIndex(name: string): boolean {

@@ -1,5 +1,6 @@
 import { CorruptLogError, FileError, TopicInspection } from '../storage/index.js';
 import type { DataDirectory } from './data-directory.js';
+import type { Obstacle } from './obstacle.js';
 import { PositionReader } from './position-reader.js';
 import { readEntries } from './segment-entries.js';
 import { judgeSegment, type SegmentJudgement } from './segment-judgement.js';
@@ -53,6 +54,8 @@ export interface TopicReport {
   readonly refusals: readonly Refusal[];
   readonly remnants: readonly Remnant[];
   readonly checkpoints: readonly CheckpointReport[];
+  /** What keeps dispatchers from delivering the topic. */
+  readonly obstacles: readonly Obstacle[];
   /** Paths of what a repair left that was interrupted; a start leaves it alone, the next repair does not. */
   readonly unfinishedRepairs: readonly string[];
   /** Paths of what is none of the broker's. */
@@ -66,6 +69,8 @@ export interface VerificationReport {
   /** Read beside a broker: what stands at the end of each topic was not judged. */
   readonly live: boolean;
   readonly topics: readonly TopicReport[];
+  /** What is in the place of files of the data directory itself. */
+  readonly obstacles: readonly Obstacle[];
   readonly leftovers: readonly string[];
 }
 
@@ -77,7 +82,7 @@ export interface VerificationOptions {
 
 /** Reads the whole of a data directory. It holds one topic's list of files, one window of a segment and one chunk of an index at a time. */
 export async function verify(directory: DataDirectory, options: VerificationOptions): Promise<VerificationReport> {
-  const { topics, leftovers } = await directory.list();
+  const { topics, obstacles, leftovers } = await directory.list();
   const chosen = options.topics ?? topics;
   options.progress.begin(await totalBytes(directory, chosen));
   try {
@@ -89,14 +94,16 @@ export async function verify(directory: DataDirectory, options: VerificationOpti
       if ('paths' in report) leftovers.push(...report.paths);
       else reports.push(report);
     }
-    return { rootDir: directory.rootDir, live: options.live, topics: reports, leftovers: options.topics === undefined ? leftovers : [] };
+    const { rootDir } = directory;
+    const ofAll = options.topics === undefined ? { obstacles, leftovers } : { obstacles: [], leftovers: [] };
+    return { rootDir, live: options.live, topics: reports, ...ofAll };
   } finally {
     options.progress.end();
   }
 }
 
 export function hasFindings(report: VerificationReport): boolean {
-  return report.leftovers.length > 0 || report.topics.some(hasTopicFindings);
+  return report.obstacles.length > 0 || report.leftovers.length > 0 || report.topics.some(hasTopicFindings);
 }
 
 function hasTopicFindings(topic: TopicReport): boolean {
@@ -104,6 +111,7 @@ function hasTopicFindings(topic: TopicReport): boolean {
     topic.corruptMessages > 0 ||
     topic.refusals.length > 0 ||
     topic.remnants.length > 0 ||
+    topic.obstacles.length > 0 ||
     topic.unfinishedRepairs.length > 0 ||
     topic.leftovers.length > 0 ||
     topic.checkpoints.some(({ problem }) => problem !== undefined)
@@ -164,6 +172,7 @@ class TopicVerification {
       refusals: this.refusals,
       remnants: this.remnants,
       checkpoints: this.checkpoints,
+      obstacles: this.files?.obstacles ?? [],
       unfinishedRepairs: this.files?.unfinishedRepairs ?? [],
       leftovers: this.files?.leftovers ?? [],
       ...(unreadable === undefined ? {} : { unreadable }),

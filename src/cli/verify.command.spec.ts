@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { appendFile, cp, mkdir, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
@@ -50,7 +51,7 @@ describe('verify', () => {
     await cp(GOLDEN, rootDir, { recursive: true });
     const { code, report } = await verified(rootDir);
     expect(code).toBe(0);
-    expect(report).toMatchObject({ rootDir, live: false, leftovers: [] });
+    expect(report).toMatchObject({ rootDir, live: false, obstacles: [], leftovers: [] });
     expect(report.topics.map(({ topic, segments, corruptMessages }) => [topic, segments, corruptMessages])).toEqual([
       ['notification.sent', 1, 0],
       ['order.created', 2, 0],
@@ -71,6 +72,7 @@ describe('verify', () => {
       refusals: [],
       remnants: [],
       checkpoints: [{ dispatcher: 'order-dispatcher', offset: 0 }],
+      obstacles: [],
       unfinishedRepairs: [],
       leftovers: [],
     });
@@ -170,6 +172,62 @@ describe('verify', () => {
         .sort()
         .toReversed(),
     );
+  });
+
+  it.each<[what: string, put: (path: string) => unknown]>([
+    ['a directory', (path) => mkdir(path)],
+    ['a link', (path) => symlink(import.meta.filename, path)],
+    ['a pipe', (path) => execFileSync('mkfifo', [path])],
+  ])(
+    'names %s in the place of a checkpoint, which stops the deliveries of its dispatcher, and the way to remove it',
+    async (_what, put) => {
+      const rootDir = await dataDirectory();
+      const path = join(rootDir, checkpoint('a'));
+      await put(path);
+      const { code, output } = await mmmq(['verify', rootDir]);
+      expect(code).toBe(1);
+      expect(output).toMatch(
+        new RegExp(`in the way: ${checkpoint('a')}: .* checkpoint of dispatcher a: its deliveries .* stand still until .*: mv ${path} `),
+      );
+      expect(output).toMatch(/a start succeeds, but deliveries stand still until what is in their way is moved\.\n$/);
+      expect(output).not.toMatch(/leftover|all the same/);
+      expect(JSON.parse((await mmmq(['verify', rootDir, '--json', '--live'])).output)).toMatchObject({
+        topics: [
+          { obstacles: [{ path, reason: expect.stringContaining('dispatcher a'), remedy: expect.stringContaining(`mv ${path} `) }] },
+        ],
+      });
+    },
+  );
+
+  it('names what is in the place of the directory for checkpoints, which stops all deliveries of the topic', async () => {
+    const rootDir = await dataDirectory();
+    const path = join(rootDir, TOPIC, 'checkpoints');
+    await rm(path, { recursive: true });
+    await writeFile(path, '');
+    const { code, topic } = await verified(rootDir);
+    expect(code).toBe(1);
+    expect(topic).toMatchObject({ obstacles: [{ path, reason: expect.stringContaining('for every dispatcher') }], leftovers: [] });
+    expect((await mmmq(['verify', rootDir])).output).toContain(`: mv ${path} ${rootDir}.${TOPIC}.checkpoints\n`);
+    // Where there is no topic, nothing is delivered.
+    await mkdir(join(rootDir, 'photos'));
+    await writeFile(join(rootDir, 'photos', 'checkpoints'), '');
+    expect((await verified(rootDir)).report.leftovers).toEqual([join(rootDir, 'photos', 'checkpoints')]);
+  });
+
+  it('names what is in the place of the reserve', async () => {
+    const rootDir = await dataDirectory();
+    const path = join(rootDir, '.mmmq.reserve');
+    await writeFile(path, 'a reserve');
+    expect(await mmmq(['verify', rootDir])).toMatchObject({ code: 0 });
+    await rm(path);
+    await mkdir(path);
+    expect((await verified(rootDir)).report.obstacles.map((obstacle) => obstacle.path)).toEqual([path]);
+    const { code, output } = await mmmq(['verify', rootDir]);
+    expect(code).toBe(1);
+    expect(output).toMatch(
+      /in the way: \.mmmq\.reserve: .* keeps no room .*: mv .*\nThere are findings; a start succeeds all the same\.\n$/,
+    );
+    expect(output).toContain(`: mv ${path} ${rootDir}..mmmq.reserve\n`);
   });
 
   it('refuses a directory that a broker has open, says who has it, and reads beside it when told to', async () => {

@@ -3,6 +3,7 @@ import { shellWord } from '../core/index.js';
 import type { FileSystem } from '../storage/index.js';
 import { DataDirectory } from './data-directory.js';
 import { ExitCode } from './exit-code.js';
+import type { Obstacle } from './obstacle.js';
 import { NO_PROGRESS, type Terminal } from './terminal.js';
 import { hasFindings, verify, type TopicReport, type VerificationReport } from './verification.js';
 
@@ -37,6 +38,7 @@ export function verificationText(report: VerificationReport): string {
   const { rootDir } = report;
   const lines = [`${rootDir}: ${counted(report.topics.length, 'topic')}`];
   for (const topic of report.topics) lines.push(...topicLines(topic, rootDir));
+  for (const obstacle of report.obstacles) lines.push(obstacleLine(obstacle, rootDir));
   for (const path of report.leftovers) lines.push(`  leftover: ${relative(rootDir, path)} is none of the broker's`);
   lines.push(conclusion(report));
   return `${lines.join('\n')}\n`;
@@ -58,6 +60,7 @@ function topicLines(topic: TopicReport, rootDir: string): string[] {
       `  checkpoint: ${dispatcher}${offset === undefined ? '' : ` at offset ${offset}`}${problem === undefined ? '' : `: ${problem}`}`,
     );
   }
+  for (const obstacle of topic.obstacles) lines.push(obstacleLine(obstacle, rootDir));
   for (const path of topic.unfinishedRepairs) {
     lines.push(
       `  left by a repair that was interrupted: ${name(path)}: "npx mmmq repair ${shellWord(rootDir)} --write" finishes it or removes it`,
@@ -68,12 +71,17 @@ function topicLines(topic: TopicReport, rootDir: string): string[] {
   return lines;
 }
 
+function obstacleLine({ path, reason, remedy }: Obstacle, rootDir: string): string {
+  return `  in the way: ${relative(rootDir, path)}: ${reason}: ${remedy}`;
+}
+
 function conclusion(report: VerificationReport): string {
   if (report.topics.some(({ unreadable }) => unreadable !== undefined)) return 'Not everything could be read.';
   if (!hasFindings(report)) return report.live ? 'Clean, as far as it can be read beside a broker.' : 'Clean.';
   const isRefused = report.topics.some(({ refusals }) => refusals.length > 0);
-  return isRefused
-    ? `A start is refused. "npx mmmq repair ${shellWord(report.rootDir)}" says what of it can be mended.`
+  if (isRefused) return `A start is refused. "npx mmmq repair ${shellWord(report.rootDir)}" says what of it can be mended.`;
+  return report.topics.some(({ obstacles }) => obstacles.length > 0)
+    ? 'There are findings; a start succeeds, but deliveries stand still until what is in their way is moved.'
     : 'There are findings; a start succeeds all the same.';
 }
 

@@ -1,4 +1,5 @@
 export { CHECKPOINTS_DIRECTORY, CheckpointStore, checkpointFileName, parseCheckpointFileName } from './checkpoint/index.js';
+export { RESERVE_FILE_NAME } from './disk-reserve.js';
 export { FileEngine, MAX_FILES_IN_USE } from './file-engine.js';
 export {
   DataDirectoryLock,

@@ -48,6 +48,8 @@ export interface Damage {
   readonly repaired?: readonly (string | undefined)[];
   /** What of it a repair cannot bring back. */
   readonly loses?: RegExp;
+  /** What nobody can tell whether it was there. */
+  readonly mayLose?: RegExp;
 }
 
 /** Damage that a start refuses. */
@@ -78,7 +80,7 @@ export const DAMAGES: readonly Damage[] = [
     make: (dir) => append(join(dir, idx(LAST)), int64(5000)),
     says: /0003\.idx, byte 16: the last position is 5000/,
     repaired: MESSAGES,
-    loses: /offset 5 of order\.created/,
+    mayLose: /offset 5 of order\.created/,
   },
   {
     found: 'positions over an empty segment',
