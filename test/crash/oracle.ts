@@ -13,7 +13,8 @@ import type { Message } from '../../src/message/index.js';
  *    4. what was shown at an offset once stands there for ever, and no count ever falls;
  *    5. the files have the structure that the format gives them, to the last byte;
  *    6. a checkpoint stands between the last one whose commit returned and the first message without a verdict;
- *    7. at rest every message has reached every dispatcher or its dead letters; on the way, each only after the one before it had its verdict.
+ *    7. at rest every message has reached every dispatcher or its dead letters; on the way, each only after the one before it had its verdict
+ *       and was committed.
  *
  * The other three (recovery twice gives the same files, no false acknowledgement after a fault and a refused start changes nothing, a crash
  * always starts) need the disk itself and are the sweep's.
@@ -53,6 +54,8 @@ export class Oracle {
   /** By dispatcher and topic. */
   private readonly deliveries = new Map<string, Delivering>();
   private readonly byId = new Map<string, Submission>();
+  /** The offset that this process sent last, by dispatcher and topic. Behind its first one it knows what is committed. */
+  private readonly sent = new Map<string, number>();
   private process = 0;
   private submissions = 0;
 
@@ -67,6 +70,7 @@ export class Oracle {
     }
     for (const [id, submission] of this.byId) copy.byId.set(id, submission);
     for (const [key, { verdicts, committed }] of this.deliveries) copy.deliveries.set(key, { verdicts: new Set(verdicts), committed });
+    for (const [key, offset] of this.sent) copy.sent.set(key, offset);
     return copy;
   }
 
@@ -85,6 +89,7 @@ export class Oracle {
   /** A new process: what the one before did not answer is answered no more. */
   started(): void {
     this.process += 1;
+    this.sent.clear();
   }
 
   submitted(message: Message): Submission {
@@ -142,6 +147,11 @@ export class Oracle {
     const next = this.firstWithoutVerdict(dispatcher, topic);
     if (offset > next) throw new Violation(`${dispatcher} was sent offset ${offset} of ${topic}, but ${next} has no verdict`);
     if (offset < committed) throw new Violation(`${dispatcher} was sent offset ${offset} of ${topic}, but ${committed} is committed`);
+    const key = `${dispatcher} ${topic}`;
+    if (offset > committed && offset > (this.sent.get(key) ?? offset)) {
+      throw new Violation(`${dispatcher} was sent offset ${offset} of ${topic} before it had committed the one before it`);
+    }
+    this.sent.set(key, offset);
   }
 
   verdict(dispatcher: string, topic: string, offset: number): void {
