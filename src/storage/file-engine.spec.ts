@@ -8,6 +8,7 @@ import { FaultyFileSystem } from '../../test/support/faulty-file-system.js';
 import { fileEngine, readTexts } from '../../test/support/file-engine.js';
 import { ManualClock } from '../../test/support/manual-clock.js';
 import { snapshot, temporaryDirectories } from '../../test/support/temporary-directory.js';
+import { until } from '../../test/support/until.js';
 import { NodeFileSystem, type File, type OpenMode } from './file-system/index.js';
 
 const newDirectory = temporaryDirectories();
@@ -88,6 +89,25 @@ describe('the data directory', () => {
     expect(await readTexts(topic)).toEqual(['kept']);
     await engine.close();
     await other?.close();
+  });
+
+  it('is not cut back by a topic that would re-open itself when another broker may have it', async () => {
+    const rootDir = await newDirectory();
+    const clock = new ManualClock();
+    const fileSystem = new FaultyFileSystem();
+    const { engine, log } = fileEngine(rootDir, { clock, fileSystem });
+    await engine.open();
+    const topic = await engine.create('t');
+    await topic.append(texts('kept'));
+    fileSystem.fail({ operation: 'sync', path: /\.mmm$/, errno: 'EIO', times: 1 });
+    expect((await topic.append(texts('lost'))).offsets).toEqual([]);
+    await rm(join(rootDir, '.mmmq.lock'));
+    fileSystem.calls.length = 0;
+    await until(() => clock.waiting > 0);
+    clock.advance(clock.asked.at(-1) ?? 0);
+    await until(() => log.some((line) => line.includes('still refuses messages') && line.includes('writes nothing any more')));
+    expect(fileSystem.calls.filter((call) => /^(truncate|write|sync) /.test(call))).toEqual([]);
+    await engine.close();
   });
 
   it('is free again the moment the process that held it is killed', async () => {

@@ -222,6 +222,8 @@ export class FileTopicLog implements TopicLog {
       await clock.sleep(backoffMs(run, REOPEN_BACKOFF), this.closing.signal);
       if (this.closing.signal.aborted) return;
       try {
+        // What stands behind the durable part is cut away: it must not be another broker's.
+        await this.parts.assertOwned();
         await this.chain.cutBack();
         await this.verify();
       } catch (error) {

@@ -45,11 +45,14 @@ function quotaProblem(): string | undefined {
 }
 
 /** Which kind of small disk can be had here. */
-export function smallDisks(): { readonly make: (dir: string) => Promise<SmallDisk>; readonly kind: string } | { readonly problem: string } {
+export function smallDisks():
+  | { readonly make: (dir: string) => Promise<SmallDisk>; readonly kind: string; readonly isMounted: boolean }
+  | { readonly problem: string } {
   const mounting = mountProblem();
-  if (mounting === undefined) return { make: mountedDisk, kind: 'a tmpfs' };
+  if (mounting === undefined) return { make: mountedDisk, kind: 'a tmpfs', isMounted: true };
   const limiting = quotaProblem();
-  if (limiting === undefined) return { make: limitedFiles, kind: `a limit to the size of files, as no tmpfs can be mounted (${mounting})` };
+  const kind = `a limit to the size of files, as no tmpfs can be mounted (${mounting})`;
+  if (limiting === undefined) return { make: limitedFiles, kind, isMounted: false };
   return { problem: `${mounting}; ${limiting}` };
 }
 
