@@ -197,6 +197,26 @@ describe('the reserve', () => {
     await engine.close();
   });
 
+  it('is there for one who needed it before it was given, and learns so only after', async () => {
+    const { engine, fileSystem } = await opened();
+    const [slow, quick] = await Promise.all(['dlq.slow', 'dlq.quick'].map((topic) => engine.create(topic)));
+    fillDisk(fileSystem, /dlq\..*\.mmm$/, 2);
+    const room = fileSystem.room.bind(fileSystem);
+    let isQuickDone = false;
+    let asked = 0;
+    fileSystem.room = async (path) => {
+      asked += 1;
+      if (asked === 1) await until(() => isQuickDone);
+      return room(path);
+    };
+    const slowly = slow?.append(texts('a'));
+    await until(() => asked === 1);
+    expect(await quick?.append(texts('a'))).toEqual({ offsets: [0] });
+    isQuickDone = true;
+    expect(await slowly).toEqual({ offsets: [0] });
+    await engine.close();
+  });
+
   it('that is used up leaves a dead letter waiting: it is refused as any message is, and nothing of it stays', async () => {
     const { rootDir, engine, fileSystem } = await opened();
     const deadLetters = await engine.create('dlq.d');

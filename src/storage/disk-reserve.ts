@@ -20,6 +20,7 @@ const CHUNK_BYTES = 64 * 1024;
 export class DiskReserve {
   private readonly path: string;
   private hasRoom = false;
+  private timesGiven = 0;
   /** Something else has its name, or its file cannot be written: then there is none, as with 0 bytes. */
   private isUnusable = false;
   private releasing: Promise<boolean> | undefined;
@@ -89,14 +90,22 @@ export class DiskReserve {
    * happened, and it can be repeated; after any other error the room is there for whoever tries later.
    */
   async use<T>(work: () => Promise<T>): Promise<T> {
+    const givenBefore = this.timesGiven;
     try {
       return await work();
     } catch (error) {
       const isDiskFull = error instanceof MmmqError && error.code === ErrorCode.DISK_FULL;
-      if (!isDiskFull || !(await this.isBytesThatAreMissing(error)) || !(await this.release()) || !(error instanceof FileError))
-        throw error;
+      if (!isDiskFull || !(await this.isGivenFor(error, givenBefore)) || !(error instanceof FileError)) throw error;
       return work();
     }
+  }
+
+  /** Gives the room to work that failed for want of it, unless it was given to others while that work ran: then it is there already. */
+  private async isGivenFor(error: MmmqError, givenBefore: number): Promise<boolean> {
+    const isThereAlready = (): boolean => this.timesGiven > givenBefore;
+    if (isThereAlready()) return true;
+    const isMissing = await this.isBytesThatAreMissing(error);
+    return isThereAlready() || (isMissing && this.release());
   }
 
   /** A disk without a free inode is full as well, and no room in bytes helps; a quota does not show in what is free. */
@@ -121,6 +130,7 @@ export class DiskReserve {
         // Some file systems give the room to others only with this.
         await file.sync();
       });
+      this.timesGiven += 1;
       this.logger.warn(
         `the disk is full: the ${this.bytes} bytes of ${this.path} are given to dead letters and checkpoints, and publishes are refused`,
       );

@@ -1,9 +1,10 @@
 import { fork, type ChildProcess } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Logger } from '@nestjs/common';
-import { EVERYTHING, PART_NAMES, partRun, PARTS, type Part } from './parts.js';
+import { BOUNDED, EVERYTHING, PART_NAMES, partRun, PARTS, type Part } from './parts.js';
 import type { SweepReport } from './sweep.js';
 import { WORKLOADS } from './workloads.js';
 
@@ -15,6 +16,8 @@ import { WORKLOADS } from './workloads.js';
  *   --part <name>      crashes, errors or repair alone; can be given several times
  *   --jobs <n>         so many processes
  *   --bail             end at the first violation
+ *   --bounded          only what the suite has time for
+ *   --json <file>      writes what came of each part
  *
  * The last line says how many different disks were recovered and checked. Exit code 0 when everything ran and nothing was violated.
  */
@@ -23,6 +26,14 @@ import { WORKLOADS } from './workloads.js';
 interface Task extends Part {
   readonly seed: number;
   readonly isBailing: boolean;
+  readonly isBounded: boolean;
+}
+
+/** What came of a part, in the file of `--json`. */
+export interface PartOutcome extends Part {
+  /** Whether it came to its end. */
+  readonly isWhole: boolean;
+  readonly report: SweepReport;
 }
 
 /** What it says: how far it has come, and at the end whether it came to the end of its part. */
@@ -38,7 +49,7 @@ async function runPart(task: Task): Promise<void> {
   // The one who started it is gone.
   process.once('disconnect', () => process.exit(1));
   Logger.overrideLogger(false);
-  const { report, run } = partRun(task, EVERYTHING, task.seed, task.isBailing);
+  const { report, run } = partRun(task, task.isBounded ? BOUNDED : EVERYTHING, task.seed, task.isBailing);
   const telling = setInterval(() => process.send?.({ report } satisfies Progress), TELLS_EVERY_MS);
   const isWhole = await run();
   clearInterval(telling);
@@ -53,6 +64,8 @@ async function runAll(): Promise<void> {
       part: { type: 'string', multiple: true },
       jobs: { type: 'string', default: String(availableParallelism()) },
       bail: { type: 'boolean', default: false },
+      bounded: { type: 'boolean', default: false },
+      json: { type: 'string' },
     },
   });
   const seed = Number(values.seed);
@@ -70,24 +83,29 @@ async function runAll(): Promise<void> {
   const parts = PARTS.filter(
     ({ workload, part }) => (values.workload ?? [workload]).includes(workload) && (values.part ?? [part]).includes(part),
   );
-  await new Run(parts, seed, jobs, values.bail).toTheEnd();
+  const run = new Run(parts, jobs, { seed, isBailing: values.bail, isBounded: values.bounded });
+  process.once('SIGTERM', () => {
+    run.stop();
+    process.exit(143);
+  });
+  await run.toTheEnd();
+  if (values.json !== undefined) writeFileSync(values.json, JSON.stringify(run.outcomes));
 }
 
 class Run {
   private readonly beganAtMs = performance.now();
   private readonly waiting: Part[];
   private readonly reports = new Map<Part, SweepReport>();
+  private readonly whole = new Set<Part>();
   private readonly violations: string[] = [];
   private readonly children = new Set<ChildProcess>();
   private done = 0;
-  private isWhole = true;
   private isStopping = false;
 
   constructor(
     private readonly parts: readonly Part[],
-    private readonly seed: number,
     private readonly jobs: number,
-    private readonly isBailing: boolean,
+    private readonly manner: Omit<Task, keyof Part>,
   ) {
     // The longest first, so that no core is idle at the end.
     const weight = ({ workload, part }: Part): number =>
@@ -95,37 +113,45 @@ class Run {
     this.waiting = [...parts].sort((a, b) => weight(b) - weight(a));
   }
 
+  get outcomes(): PartOutcome[] {
+    return this.parts.map((part) => ({ ...part, isWhole: this.whole.has(part), report: this.reportOf(part) }));
+  }
+
   async toTheEnd(): Promise<void> {
-    print(`${this.parts.length} parts in ${this.jobs} processes, seed ${this.seed}`);
+    print(`${this.parts.length} parts in ${this.jobs} processes, seed ${this.manner.seed}`);
     const printing = setInterval(() => this.printProgress(), PRINTS_EVERY_MS);
     await Promise.all(Array.from({ length: this.jobs }, () => this.work()));
     clearInterval(printing);
     const { images, repeats, errors } = this.total;
     for (const violation of this.violations) print(violation);
-    if (!this.isWhole) print('not everything ran');
+    const isWhole = this.whole.size === this.parts.length;
+    if (!isWhole) print('not everything ran');
     print(
-      `${errors} errors; ${repeats} more images were equal to one that was checked; seed ${this.seed}, ${this.seconds} s`,
+      `${errors} errors; ${repeats} more images were equal to one that was checked; seed ${this.manner.seed}, ${this.seconds} s`,
       `crash: ${images} images, ${this.violations.length} violations`,
     );
-    process.exitCode = this.violations.length > 0 || !this.isWhole || images === 0 ? 1 : 0;
+    process.exitCode = this.violations.length > 0 || !isWhole || images === 0 ? 1 : 0;
   }
 
   private async work(): Promise<void> {
     for (let part = this.waiting.shift(); part !== undefined && !this.isStopping; part = this.waiting.shift()) {
       const isWhole = await this.runInProcess(part);
       this.done += 1;
-      if (!isWhole) this.isWhole = false;
-      const { images, violations } = this.reports.get(part) ?? { images: 0, violations: [] };
+      if (isWhole) this.whole.add(part);
+      const { images, violations } = this.reportOf(part);
       print(
         `${this.seconds} s: ${part.part} of ${part.workload}: ${images} images, ${violations.length} violations${isWhole ? '' : ', not to its end'}`,
       );
       for (const violation of violations) this.violations.push(`${violation}\n  to see it again: ${this.command(part)}`);
-      if (violations.length > 0 && this.isBailing) this.stop();
+      if (violations.length > 0 && this.manner.isBailing) this.stop();
     }
-    if (this.waiting.length > 0) this.isWhole = false;
   }
 
-  private stop(): void {
+  private reportOf(part: Part): SweepReport {
+    return this.reports.get(part) ?? { images: 0, repeats: 0, errors: 0, violations: [] };
+  }
+
+  stop(): void {
     this.isStopping = true;
     for (const child of this.children) child.kill();
   }
@@ -143,7 +169,7 @@ class Run {
         this.children.delete(child);
         resolve(isWhole);
       });
-      child.send({ ...part, seed: this.seed, isBailing: this.isBailing } satisfies Task);
+      child.send({ ...part, ...this.manner } satisfies Task);
     });
   }
 
@@ -167,7 +193,7 @@ class Run {
   }
 
   private command({ workload, part }: Part): string {
-    return `npm run crash -- --seed ${this.seed} --workload ${JSON.stringify(workload)} --part ${part} --bail`;
+    return `npm run crash -- ${this.manner.isBounded ? '--bounded ' : ''}--seed ${this.manner.seed} --workload ${JSON.stringify(workload)} --part ${part} --bail`;
   }
 }
 

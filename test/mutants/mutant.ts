@@ -15,7 +15,7 @@ export interface Mutant {
   /** What it does wrong; unique in the list. */
   readonly name: string;
   readonly edits: readonly Edit[];
-  /** Where the sweep sees it soonest: how the names of its tests end. They are run first, and all of them when they see nothing. */
+  /** The workload where the sweep sees it soonest. It is run first, and all of them when it sees nothing. */
   readonly seenIn?: string;
   /** For what the crash test cannot see: the spec that must fail instead, and why it is not the crash test's business. */
   readonly insteadOfSweep?: { readonly spec: string; readonly because: string };

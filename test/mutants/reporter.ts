@@ -5,7 +5,6 @@ interface TestCaseResult {
   readonly status: string;
   readonly title: string;
   readonly failureMessages: readonly string[];
-  readonly failureDetails: readonly unknown[];
 }
 interface TestFileResult {
   readonly testExecError?: { readonly message?: string; readonly stack?: string };
@@ -17,13 +16,12 @@ interface RunResult {
 
 /** What the reporter sends to the process that started jest. */
 export type Report =
-  /** `violations` are those that the test compared with none; `isProof` tells a failure from a mistake. */
+  /** `isProof` tells a failure from a mistake. */
   | {
       readonly kind: 'failed';
       readonly test: string;
       readonly message: string;
       readonly isProof: boolean;
-      readonly violations: readonly string[];
     }
   /** A file of tests that could not be run. */
   | { readonly kind: 'broken'; readonly message: string }
@@ -34,17 +32,14 @@ const NO_PROOF = /^(ReferenceError|TypeError|SyntaxError)\b|Exceeded timeout of/
 
 /** Tells of each test as soon as it is over, so that the first failure can end the run. */
 export default class MutantReporter {
-  onTestCaseResult(_test: unknown, { status, title, failureMessages, failureDetails }: TestCaseResult): void {
+  onTestCaseResult(_test: unknown, { status, title, failureMessages }: TestCaseResult): void {
     if (status !== 'failed') return;
-    const [detail] = failureDetails as readonly { readonly matcherResult?: { readonly actual?: unknown } }[];
     const message = failureMessages[0] ?? '';
-    const actual = detail?.matcherResult?.actual;
     send({
       kind: 'failed',
       test: title,
       message,
       isProof: !NO_PROOF.test(stripVTControlCharacters(message)),
-      violations: Array.isArray(actual) ? actual.filter((violation) => typeof violation === 'string') : [],
     });
   }
 

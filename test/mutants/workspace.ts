@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { mutatedFiles, type Mutant } from './mutant.js';
 import type { Report } from './reporter.js';
@@ -8,7 +8,9 @@ import type { Report } from './reporter.js';
 export const ROOT_DIR = dirname(dirname(dirname(import.meta.dirname)));
 
 const COPIED = /^(src|test|config|package\.json|jest\.config\.mjs|tsconfig.*\.json)$/;
-const SWEEP = 'test/crash/sweep.spec.ts';
+const SWEEP_PROJECT = 'test/crash/tsconfig.json';
+const SWEEP_MAIN = 'test/crash/dist/test/crash/main.js';
+const SWEEP_RESULT = 'sweep.json';
 
 /** How a run of tests ended. */
 export type Outcome =
@@ -28,7 +30,7 @@ export class Workspace {
   constructor(private readonly dir: string) {
     mkdirSync(dir);
     for (const name of readdirSync(ROOT_DIR).filter((found) => COPIED.test(found))) {
-      cpSync(join(ROOT_DIR, name), join(dir, name), { recursive: true, filter: (path) => path !== import.meta.dirname });
+      cpSync(join(ROOT_DIR, name), join(dir, name), { recursive: true, filter: (path) => !path.endsWith('/dist') });
     }
     symlinkSync(join(ROOT_DIR, 'node_modules'), join(dir, 'node_modules'));
   }
@@ -50,71 +52,102 @@ export class Workspace {
     }
   }
 
-  /** Runs the crash test up to its first violation. @param testNameEnd only the tests whose names end so */
-  sweep(limitMs: number, testNameEnd = ''): Promise<Outcome> {
-    return this.run(limitMs, [SWEEP, '--testNamePattern', `${testNameEnd.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`]);
+  /** Runs the crash test up to its first violation. @param workload this one alone */
+  async sweep(limitMs: number, workload?: string): Promise<Outcome> {
+    rmSync(join(this.dir, SWEEP_RESULT), { force: true });
+    // A mutant need not have the right types.
+    const compiled = await this.run(limitMs, [
+      join(ROOT_DIR, 'node_modules', 'typescript', 'bin', 'tsc'),
+      '--noCheck',
+      '-p',
+      SWEEP_PROJECT,
+    ]);
+    if (compiled !== 'ended') return compiled;
+    const args = [
+      '--bounded',
+      '--bail',
+      '--jobs',
+      '1',
+      '--json',
+      SWEEP_RESULT,
+      ...(workload === undefined ? [] : ['--workload', workload]),
+    ];
+    const ended = await this.run(limitMs, [SWEEP_MAIN, ...args]);
+    return ended === 'ended' ? this.sweepOutcome() : ended;
   }
 
   /** Runs a spec up to its first failure. */
-  spec(limitMs: number, path: string): Promise<Outcome> {
-    return this.run(limitMs, [path]);
+  async spec(limitMs: number, path: string): Promise<Outcome> {
+    const args = [
+      '--experimental-vm-modules',
+      join(ROOT_DIR, 'node_modules', 'jest', 'bin', 'jest.js'),
+      '--runInBand',
+      `--reporters=${join(import.meta.dirname, 'reporter.js')}`,
+      `--cacheDirectory=${join(dirname(this.dir), 'cache')}`,
+      '--runTestsByPath',
+      path,
+    ];
+    const ended = await this.run(limitMs, args, outcomeOf);
+    return ended === 'ended' ? { kind: 'broken', what: 'jest ended and said nothing' } : ended;
   }
 
   stop(): void {
-    this.child?.kill('SIGKILL');
+    if (this.child?.pid === undefined || this.child.exitCode !== null || this.child.signalCode !== null) return;
+    // With all that it started: one of those may go round in circles, and hear nothing.
+    process.kill(-this.child.pid, 'SIGKILL');
   }
 
-  private run(limitMs: number, args: readonly string[]): Promise<Outcome> {
-    const jest = join(ROOT_DIR, 'node_modules', 'jest', 'bin', 'jest.js');
-    const reporter = join(import.meta.dirname, 'reporter.js');
-    const child = spawn(
-      process.execPath,
-      [
-        '--experimental-vm-modules',
-        jest,
-        '--runInBand',
-        `--reporters=${reporter}`,
-        `--cacheDirectory=${join(dirname(this.dir), 'cache')}`,
-        '--runTestsByPath',
-        ...args,
-      ],
-      { cwd: this.dir, env: { ...process.env, MMMQ_CRASH_BAIL: '1' }, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] },
-    );
+  /** Resolves when the process ended by itself, or with the outcome that ended it. */
+  private run(limitMs: number, args: readonly string[], judge?: (report: Report) => Outcome): Promise<Outcome | 'ended'> {
+    const child = spawn(process.execPath, args, { cwd: this.dir, detached: true, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
     this.child = child;
     return new Promise((resolve) => {
-      let errors = '';
+      let output = '';
       let outcome: Outcome | undefined;
       const end = (how: Outcome): void => {
         outcome ??= how;
-        child.kill('SIGKILL');
+        this.stop();
       };
       const limit = setTimeout(() => end({ kind: 'hung', what: `no end within ${limitMs / 1000} s` }), limitMs);
-      child.stderr?.setEncoding('utf8').on('data', (text: string) => (errors += text));
-      child.on('message', (report: Report) => end(outcomeOf(report, args[0] === SWEEP)));
+      for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', (text: string) => (output += text));
+      if (judge !== undefined) child.on('message', (report: Report) => end(judge(report)));
       child.on('error', (error) => end({ kind: 'broken', what: error.message }));
       child.on('close', (code) => {
         clearTimeout(limit);
-        resolve(outcome ?? { kind: 'broken', what: `jest ended with ${code} and said nothing: ${errors}` });
+        // The crash test ends with 1 when it saw a violation, which its result tells.
+        const isBad = code !== 0 && !existsSync(join(this.dir, SWEEP_RESULT));
+        resolve(outcome ?? (isBad ? { kind: 'broken', what: `ended with ${code}: ${output}` } : 'ended'));
       });
     });
   }
+
+  private sweepOutcome(): Outcome {
+    const parts = JSON.parse(readFileSync(join(this.dir, SWEEP_RESULT), 'utf8')) as readonly SweptPart[];
+    const violation = parts.flatMap(({ report }) => report.violations)[0];
+    // The crash test lists errors that it did not expect, with their stacks, among the violations.
+    if (violation !== undefined) return { kind: isStack(violation) ? 'broken' : 'violation', what: violation };
+    const unfinished = parts.find(({ isWhole, report }) => !isWhole || report.images === 0);
+    if (unfinished === undefined) return { kind: 'green' };
+    return { kind: 'broken', what: `${unfinished.part} of ${unfinished.workload} did not come to its end` };
+  }
 }
 
-function outcomeOf(report: Report, isSweep: boolean): Outcome {
+/** What is read of the crash test's result. */
+interface SweptPart {
+  readonly workload: string;
+  readonly part: string;
+  readonly isWhole: boolean;
+  readonly report: { readonly images: number; readonly violations: readonly string[] };
+}
+
+function outcomeOf(report: Report): Outcome {
   switch (report.kind) {
     case 'broken':
       return { kind: 'broken', what: report.message };
     case 'finished':
       return report.passed > 0 ? { kind: 'green' } : { kind: 'broken', what: 'no test was run' };
-    case 'failed': {
-      const text = `${report.test}: ${report.message}`;
-      if (!isSweep) return { kind: report.isProof ? 'violation' : 'broken', what: text };
-      const [violation] = report.violations;
-      // The crash test lists errors that it did not expect, with their stacks, among the violations.
-      return violation === undefined || isStack(violation)
-        ? { kind: 'broken', what: violation ?? text }
-        : { kind: 'violation', what: violation };
-    }
+    case 'failed':
+      return { kind: report.isProof ? 'violation' : 'broken', what: `${report.test}: ${report.message}` };
   }
 }
 
