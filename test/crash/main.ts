@@ -42,6 +42,8 @@ interface Progress {
   readonly isWhole?: boolean;
 }
 
+/** The only argument of a process that runs one part and hears by a message which. */
+const PART_PROCESS = 'part-process';
 const TELLS_EVERY_MS = 1_000;
 const PRINTS_EVERY_MS = 20_000;
 
@@ -158,7 +160,7 @@ class Run {
 
   private runInProcess(part: Part): Promise<boolean> {
     return new Promise((resolve) => {
-      const child = fork(fileURLToPath(import.meta.url), [], { serialization: 'advanced' });
+      const child = fork(fileURLToPath(import.meta.url), [PART_PROCESS], { serialization: 'advanced' });
       this.children.add(child);
       let isWhole = false;
       child.on('message', (progress: Progress) => {
@@ -201,5 +203,5 @@ function print(...lines: string[]): void {
   process.stdout.write(`${lines.join('\n')}\n`);
 }
 
-if (process.send === undefined) await runAll();
-else process.once('message', (task: Task) => void runPart(task));
+if (process.argv[2] === PART_PROCESS) process.once('message', (task: Task) => void runPart(task));
+else await runAll();
