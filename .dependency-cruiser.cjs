@@ -2,12 +2,12 @@ const { readdirSync } = require('node:fs');
 const { join } = require('node:path');
 
 /*
- * The house has floors, and imports go down only: core <- message <- settings, storage <- topic-queue <- dispatcher <- broker <- operations
+ * The house has floors, and imports go down only: core <- express, message <- settings, storage <- topic-queue <- dispatcher <- broker <- operations
  * <- the offline tools, the application. A part that knows only what stands below it can be understood, tested and replaced alone: the
  * engine port in core is what lets another log take the place of the files, and that holds only as long as nothing above storage knows
  * files. A folder is entered through its index.ts, so that what is behind it can change.
  */
-const FLOORS = ['core', 'message', 'settings', 'storage', 'topic-queue', 'dispatcher', 'broker', 'operations', 'cli'];
+const FLOORS = ['core', 'express', 'message', 'settings', 'storage', 'topic-queue', 'dispatcher', 'broker', 'operations', 'cli'];
 
 /** Two parts of one floor that know nothing of each other. */
 const STRANGERS = [['message', 'storage']];

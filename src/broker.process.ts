@@ -6,6 +6,7 @@ import type { Server } from 'node:http';
 import { AppModule } from './app.module.js';
 import { BrokerLogger } from './broker.logger.js';
 import { MmmqError } from './core/index.js';
+import { BrokerExpressAdapter } from './express/index.js';
 import { settingsConfiguration, type Settings } from './settings/index.js';
 import type { StopSignal, StopSignals } from './stop-signals.js';
 import { TopicQueueService } from './topic-queue/index.js';
@@ -36,7 +37,7 @@ export async function runBroker(signals: StopSignals): Promise<void> {
   // A log that nobody reads any more is no reason to stop delivering.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   try {
-    const app = await NestFactory.create<NestExpressApplication>(AppModule, {
+    const app = await NestFactory.create<NestExpressApplication>(AppModule, new BrokerExpressAdapter(), {
       bodyParser: false,
       abortOnError: false,
       logger: new BrokerLogger(),

@@ -16,26 +16,42 @@ const PARAMETERS = new RegExp(`;[ \\t]*${PARAMETER}`, 'g');
  * @param types in lower case, as `application/json`
  */
 export function mediaTypeRefusalOf(request: IncomingMessage, types: readonly string[]): PublishRefusedError | undefined {
-  const [type, ...more] = request.headersDistinct['content-type'] ?? [];
-  const expected = types.join(' or ');
-  if (type === undefined) return refusal('content-type', `the type is missing; send ${expected}`);
-  if (more.length > 0) return refusal('content-type', `the header is there more than once; send ${expected} once`);
-  if (!MEDIA_TYPE.test(type)) return refusal('content-type', `the header cannot be read; send ${expected}`);
-  const media = contentType.parse(type);
-  if (!types.includes(media.type)) return refusal('content-type', `the type is not ${expected}`);
-  const repeated = repeatedParameterOf(type);
-  if (repeated !== undefined) return refusal('content-type', `the parameter ${repeated} is there more than once`);
-  const charset = media.parameters['charset'];
-  if (charset !== undefined && charset.toLowerCase() !== 'utf-8') {
-    return refusal('content-type', 'the charset is not utf-8; JSON is sent in UTF-8');
-  }
-  const codings = (request.headers['content-encoding'] ?? 'identity').split(',').map((coding) => coding.trim().toLowerCase());
-  if (codings.some((coding) => coding !== 'identity')) return refusal('content-encoding', 'the body is encoded; send it as it is');
+  const contentTypeRefusal = contentTypeRefusalOf(request, types);
+  if (contentTypeRefusal !== undefined) return contentTypeRefusal;
+  const codings = request.headers['content-encoding']?.split(',').map((coding) => coding.trim().toLowerCase());
+  if (codings?.some((coding) => coding !== 'identity')) return refusal('content-encoding', 'the body is encoded; send it as it is');
   const transferCoding = request.headers['transfer-encoding'];
   if (transferCoding !== undefined && transferCoding.toLowerCase() !== 'chunked') {
     return refusal('transfer-encoding', 'the body is encoded for the transfer; send it in chunks or with its length, and nothing else');
   }
   return undefined;
+}
+
+function contentTypeRefusalOf({ headers, rawHeaders }: IncomingMessage, types: readonly string[]): PublishRefusedError | undefined {
+  const type = headers['content-type'];
+  const expected = (): string => types.join(' or ');
+  if (type === undefined) return refusal('content-type', `the type is missing; send ${expected()}`);
+  if (isRepeated('content-type', rawHeaders)) return refusal('content-type', `the header is there more than once; send ${expected()} once`);
+  // As nearly everybody spells it, there is nothing to parse.
+  if (types.includes(type)) return undefined;
+  if (!MEDIA_TYPE.test(type)) return refusal('content-type', `the header cannot be read; send ${expected()}`);
+  const media = contentType.parse(type);
+  if (!types.includes(media.type)) return refusal('content-type', `the type is not ${expected()}`);
+  const repeated = repeatedParameterOf(type);
+  if (repeated !== undefined) return refusal('content-type', `the parameter ${repeated} is there more than once`);
+  const charset = media.parameters['charset'];
+  if (charset === undefined || charset.toLowerCase() === 'utf-8') return undefined;
+  return refusal('content-type', 'the charset is not utf-8; JSON is sent in UTF-8');
+}
+
+/** Of a header that may be there once only Node shows the first. @param rawHeaders names and values in turn */
+function isRepeated(name: string, rawHeaders: readonly string[]): boolean {
+  let count = 0;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const rawName = rawHeaders[index] as string;
+    if (rawName.length === name.length && rawName.toLowerCase() === name) count += 1;
+  }
+  return count > 1;
 }
 
 /** The media type of a body that is not refused. */

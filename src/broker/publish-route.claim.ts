@@ -29,13 +29,18 @@ export class PublishRouteClaim implements OnModuleInit {
   ) {
     // In a test module the adapter comes after the providers are made; without HTTP it never comes.
     host.init$.subscribe(() => {
-      if (this.isExpress()) host.httpAdapter.use((...args: [RoutedRequest, ServerResponse, () => void]) => this.handle(...args));
+      if (this.isExpress()) host.httpAdapter.use(this.handle);
     });
   }
 
   /** @throws {MmmqError} on another platform than Express */
   onModuleInit(): void {
-    if (this.isWithoutHttp() || this.isExpress()) return;
+    if (this.isWithoutHttp()) return;
+    const adapter: unknown = this.host.httpAdapter;
+    if (isServingDirectly(adapter)) {
+      for (const path of [PUBLISH_PATH, `${PUBLISH_PATH}/${BATCH_PATH}`]) adapter.serveDirectly('POST', this.prefixed(path), this.handle);
+    }
+    if (this.isExpress()) return;
     throw new MmmqError(
       ErrorCode.INVALID_SETTINGS,
       `BrokerModule reads publishes on Express only, and this application runs on ${this.host.httpAdapter.getType()}: create it with @nestjs/platform-express`,
@@ -50,11 +55,11 @@ export class PublishRouteClaim implements OnModuleInit {
     return !this.isWithoutHttp() && this.host.httpAdapter.getType() === 'express';
   }
 
-  private handle(request: RoutedRequest, response: ServerResponse, next: () => void): void {
-    const rule = request.method === 'POST' ? this.ruleOf(request.path) : undefined;
+  private readonly handle = (request: IncomingMessage, response: ServerResponse, next: () => void): void => {
+    const rule = request.method === 'POST' ? this.ruleOf((request as RoutedRequest).path) : undefined;
     if (rule === undefined) next();
     else this.bodies.claim(request, response, rule, next);
-  }
+  };
 
   private ruleOf(path: string): BodyRule | undefined {
     const adapter: HttpServer = this.host.httpAdapter;
@@ -82,4 +87,17 @@ export class PublishRouteClaim implements OnModuleInit {
     const prefix = isExcluded ? [] : this.config.getGlobalPrefix().split('/');
     return `/${[...prefix, path].filter((word) => word !== '').join('/')}`;
   }
+}
+
+/** The part of `BrokerExpressAdapter` that is of use here: served directly, no body parser comes before the controller, and nothing needs a claim. */
+interface DirectlyServing {
+  serveDirectly(
+    method: string,
+    url: string,
+    passable: (request: IncomingMessage, response: ServerResponse, next: () => void) => void,
+  ): void;
+}
+
+function isServingDirectly(adapter: unknown): adapter is DirectlyServing {
+  return typeof adapter === 'object' && adapter !== null && 'serveDirectly' in adapter;
 }

@@ -21,7 +21,7 @@ export const MAX_CONTENT_DEPTH = 512;
 const QUOTE = 0x22;
 const OPEN_BRACE = 0x7b;
 const LOWER_N = 0x6e;
-const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
 /**
  * Reads the body of one publish: `{"topic":"order.created","content":…}` and perhaps `id`, `key`, `headers`. Its bytes are looked at once
@@ -199,7 +199,7 @@ class PublishReader {
 
 /** Before anything is read: a decoder would repair wrong bytes in silence, and what is stored has to be what was meant. */
 function checkEncoding(body: Buffer): void {
-  if (body.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK)) {
+  if (BYTE_ORDER_MARK.every((byte, index) => body[index] === byte)) {
     refuse(undefined, 'the body begins with a byte order mark; send UTF-8 without one');
   }
   if (!isUtf8(body)) refuse(undefined, 'the body is not valid UTF-8');

@@ -16,6 +16,7 @@ interface Waiting {
 export class AppendLine {
   readonly #waiting: Waiting[] = [];
   #passing = false;
+  #working: Promise<void> = Promise.resolve();
 
   /** @param onStored is called for every message that became durable, in the order of the log and before its sender hears of it */
   constructor(
@@ -33,8 +34,13 @@ export class AppendLine {
   join(message: Message): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ message, resolve, reject });
-      if (!this.#passing) void this.#work();
+      if (!this.#passing) this.#working = this.#work();
     });
+  }
+
+  /** Resolves when all who have joined so far have their answer. */
+  idle(): Promise<void> {
+    return this.#working;
   }
 
   async #work(): Promise<void> {

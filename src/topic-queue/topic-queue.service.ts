@@ -44,6 +44,7 @@ export class TopicQueueService implements OnModuleInit, OnApplicationBootstrap, 
   private readonly topicsIgnoringCase = new Map<string, string>();
   private currentState: TopicQueueServiceState = TopicQueueServiceState.STARTING;
   private isAnnouncing = false;
+  /** Those that do not have their topic queue yet, and batches. */
   private underWay = 0;
   private allAnswered: (() => void) | undefined;
 
@@ -88,10 +89,14 @@ export class TopicQueueService implements OnModuleInit, OnApplicationBootstrap, 
   async append(message: Message): Promise<{ topic: string; offset: number }> {
     this.refuseUnlessServing();
     const { topic } = message;
+    const topicQueue = this.byTopic.get(topic);
+    return { topic, offset: await (topicQueue === undefined ? this.appendFirst(message) : topicQueue.append(message)) };
+  }
+
+  private async appendFirst(message: Message): Promise<number> {
     this.underWay += 1;
     try {
-      const topicQueue = this.byTopic.get(topic) ?? (await this.create(topic));
-      return { topic, offset: await topicQueue.append(message) };
+      return await (await this.create(message.topic)).append(message);
     } finally {
       this.underWay -= 1;
       if (this.underWay === 0) this.allAnswered?.();

@@ -20,6 +20,11 @@ interface Waiting {
   readonly reject: (failure: unknown) => void;
 }
 
+interface Unanswered {
+  readonly all: Waiting[];
+  answered: Promise<void>;
+}
+
 /**
  * One topic's messages: append-only, durable, in the order of their arrival, each under an offset that starts at 0 and rises by one.
  *
@@ -33,12 +38,10 @@ interface Waiting {
  */
 export class TopicQueue {
   #state: TopicQueueState = TopicQueueState.OPEN;
-  #underWay = 0;
-  #closed: (() => void) | undefined;
   readonly #line: AppendLine;
   readonly #window: IdempotencyWindow;
   /** The messages with an id that have no answer yet, by id; the first of each is the one that is judged or stored. */
-  readonly #unanswered = new Map<string, Waiting[]>();
+  readonly #unanswered = new Map<string, Unanswered>();
 
   /** @internal */
   constructor(
@@ -68,17 +71,12 @@ export class TopicQueue {
    * @throws {PublishRefusedError} 422 when the id stands for other content
    * @throws {MmmqError} DISK_FULL, APPEND_FAILED, TOPIC_REFUSING or CLOSED; IO when the first copy could not be looked at
    */
-  async append(message: Message): Promise<number> {
+  append(message: Message): Promise<number> {
     if (this.#state !== TopicQueueState.OPEN) {
-      throw new MmmqError(ErrorCode.CLOSED, `topic ${this.topic} takes no more messages: the broker is stopping; send it again later`);
+      const reason = `topic ${this.topic} takes no more messages: the broker is stopping; send it again later`;
+      return Promise.reject(new MmmqError(ErrorCode.CLOSED, reason));
     }
-    this.#underWay += 1;
-    try {
-      return await (message.id === undefined ? this.#line.join(message) : this.#appendOnce(message, message.id));
-    } finally {
-      this.#underWay -= 1;
-      if (this.#underWay === 0) this.#closed?.();
-    }
+    return message.id === undefined ? this.#line.join(message) : this.#appendOnce(message, message.id);
   }
 
   /**
@@ -102,12 +100,13 @@ export class TopicQueue {
       const waiting = { message, resolve, reject };
       const others = this.#unanswered.get(id);
       if (others !== undefined) {
-        others.push(waiting);
+        others.all.push(waiting);
         return;
       }
       const all = [waiting];
-      this.#unanswered.set(id, all);
-      void this.#answer(id, message, all);
+      const unanswered: Unanswered = { all, answered: Promise.resolve() };
+      this.#unanswered.set(id, unanswered);
+      unanswered.answered = this.#answer(id, message, all);
     });
   }
 
@@ -161,7 +160,8 @@ export class TopicQueue {
   /** Takes no more messages and waits until those under way have their answer. Called once. */
   async close(): Promise<void> {
     this.#become(TopicQueueState.CLOSING, TopicQueueState.OPEN);
-    if (this.#underWay > 0) await new Promise<void>((resolve) => (this.#closed = resolve));
+    await Promise.all(Array.from(this.#unanswered.values(), ({ answered }) => answered));
+    await this.#line.idle();
     this.#become(TopicQueueState.CLOSED, TopicQueueState.CLOSING);
   }
 

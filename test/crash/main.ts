@@ -109,10 +109,10 @@ class Run {
     private readonly jobs: number,
     private readonly manner: Omit<Task, keyof Part>,
   ) {
-    // The longest first, so that no core is idle at the end.
+    // The longest first, so that no core is idle at the end; where the first violation is the end, the crashes first.
     const weight = ({ workload, part }: Part): number =>
       part === 'repair' ? 2 : workload.startsWith('sixty-four') || part === 'errors' ? 1 : 0;
-    this.waiting = [...parts].sort((a, b) => weight(b) - weight(a));
+    this.waiting = [...parts].sort((a, b) => (manner.isBailing ? weight(a) - weight(b) : weight(b) - weight(a)));
   }
 
   get outcomes(): PartOutcome[] {

@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   type CanActivate,
   Body,
@@ -14,11 +14,12 @@ import {
   RequestMethod,
   VersioningType,
 } from '@nestjs/common';
-import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, BaseExceptionFilter, NestFactory } from '@nestjs/core';
+import { type AbstractHttpAdapter, APP_FILTER, APP_GUARD, APP_INTERCEPTOR, BaseExceptionFilter, NestFactory } from '@nestjs/core';
 import { map, type Observable } from 'rxjs';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import request from 'supertest';
 import { BrokerModule } from '../../src/broker/index.js';
+import { BrokerExpressAdapter } from '../../src/express/index.js';
 import { PublishBodyReader } from '../../src/broker/publish-body.reader.js';
 import { messageOf } from '../../src/message/index.js';
 import { TopicQueueService } from '../../src/topic-queue/index.js';
@@ -42,10 +43,12 @@ class ShopController {
 
 let app: INestApplication;
 let engine: MemoryEngine;
+let newAdapter: () => AbstractHttpAdapter;
 
 async function shop(options: BrokerApplicationOptions = {}): Promise<void> {
   engine = new MemoryEngine();
-  ({ app } = await brokerApplication({ engine, ...options, metadata: { controllers: [ShopController], ...options.metadata } }));
+  const metadata = { controllers: [ShopController], ...options.metadata };
+  ({ app } = await brokerApplication({ engine, adapter: newAdapter(), ...options, metadata }));
 }
 
 const post = (path: string, body: string | Buffer = BODY): request.Test =>
@@ -59,7 +62,14 @@ afterEach(async () => {
   await app?.close();
 });
 
-describe('A broker inside an application', () => {
+describe.each([
+  ["Nest's Express adapter", () => new ExpressAdapter()],
+  ["the broker's Express adapter", () => new BrokerExpressAdapter()],
+])('A broker inside an application on %s', (_platform, adapter) => {
+  beforeEach(() => {
+    newAdapter = adapter;
+  });
+
   it.each<[string, BrokerApplicationOptions]>([
     ["with Nest's body parsers", {}],
     ['without body parsers', { application: { bodyParser: false } }],
@@ -184,18 +194,18 @@ describe('A broker inside an application', () => {
   });
 
   it('says what to do when a parser in front of it has taken the body', async () => {
-    const adapter = new ExpressAdapter();
-    adapter.useBodyParser('json', false);
-    await shop({ adapter });
+    const parsing = adapter();
+    parsing.useBodyParser('json', false);
+    await shop({ adapter: parsing });
 
     const answer = await post('/messages');
     expect([answer.status, answer.body]).toEqual([500, { acknowledgement: 'NACK', reason: expect.stringContaining('rawBody: true') }]);
   });
 
   it('uses the bytes that a parser in front of it has kept', async () => {
-    const adapter = new ExpressAdapter();
-    adapter.useBodyParser('json', true);
-    await shop({ adapter, broker: { message: { maxBytes: 50_000 } } });
+    const parsing = adapter();
+    parsing.useBodyParser('json', true);
+    await shop({ adapter: parsing, broker: { message: { maxBytes: 50_000 } } });
 
     expect((await post('/messages')).text).toBe(ACK);
     expect(engine.logs.get('order.created')?.payloads[0]?.toString()).toContain('"content":{"amount":1.0},"timestamp":');

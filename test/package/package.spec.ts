@@ -99,12 +99,13 @@ describe('the package, installed from its tarball', () => {
     async () => {
       await writeFile(
         join(app, 'entrances.mjs'),
-        entrancesProgram(['mmmq', 'mmmq/package.json', 'mmmq/dist/index.js', 'mmmq/dist/storage/index.js']),
+        entrancesProgram(['mmmq', 'mmmq/express', 'mmmq/package.json', 'mmmq/dist/index.js', 'mmmq/dist/storage/index.js']),
       );
       const program = start(join(app, 'entrances.mjs'), { cwd: app });
       expect(await program.ended()).toEqual({ code: 0, signal: null });
       expect(JSON.parse(program.output)).toEqual({
         mmmq: 'found',
+        'mmmq/express': 'found',
         'mmmq/package.json': 'found',
         'mmmq/dist/index.js': 'ERR_PACKAGE_PATH_NOT_EXPORTED',
         'mmmq/dist/storage/index.js': 'ERR_PACKAGE_PATH_NOT_EXPORTED',
@@ -115,7 +116,9 @@ describe('the package, installed from its tarball', () => {
 
   it(
     'exports every type that one of its declarations mentions',
-    () => expect(unexportedTypes(join(unpacked, 'dist/index.d.ts'))).toEqual([]),
+    () => {
+      for (const index of ['index.d.ts', 'express/index.d.ts']) expect(unexportedTypes(join(unpacked, 'dist', index))).toEqual([]);
+    },
     TIMEOUT_MS,
   );
 

@@ -15,7 +15,7 @@ export const PUBLISH_MUTANTS: readonly Mutant[] = [
   {
     name: 'two passes of one topic are under way at once',
     seenIn: 'eight producers, three topics',
-    edits: [{ file: LINE, find: 'if (!this.#passing) void this.#work();', replace: 'void this.#work();' }],
+    edits: [{ file: LINE, find: 'if (!this.#passing) this.#working = this.#work();', replace: 'this.#working = this.#work();' }],
   },
   {
     name: 'a publish is answered before its pass is stored',
@@ -68,7 +68,7 @@ export const PUBLISH_MUTANTS: readonly Mutant[] = [
   {
     name: 'an id is answered while its first message is on its way',
     seenIn,
-    edits: [{ file: QUEUE, find: 'others.push(waiting);', replace: 'resolve(this.log.count);' }],
+    edits: [{ file: QUEUE, find: 'others.all.push(waiting);', replace: 'resolve(this.log.count);' }],
   },
   {
     name: 'an id is answered with the offset of its first message before that is durable',
