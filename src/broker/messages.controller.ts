@@ -4,10 +4,11 @@ import { Acknowledgement, ErrorCode, MmmqError } from '../core/index.js';
 import { type Message, type PublishHeaders, PublishRefusedError, readPublish, splitBatch } from '../message/index.js';
 import { BROKER_SETTINGS, type BrokerSettings } from '../settings/index.js';
 import { TopicQueueService, TopicQueueServiceState } from '../topic-queue/index.js';
+import { type PlatformRequest, type PlatformResponse, requestOf, responseOf } from './platform.js';
 import { answer, type PublishAnswer, refusalAnswer } from './publish-answer.js';
 import { NDJSON_TYPE, type PublishBody, PublishBodyReader, tooManyBytes } from './publish-body.reader.js';
 import { mediaTypeOf, publishHeadersOf } from './publish-headers.js';
-import { BATCH_PATH, PUBLISH_PATH } from './publish-route.claim.js';
+import { BATCH_PATH, PUBLISH_PATH } from './publish-paths.js';
 
 /** What a producer is told of a failure on the broker's side. The log and `GET /health/ready` say more, with paths that are no producer's affair. */
 const REASONS: Partial<Record<ErrorCode, string>> = {
@@ -50,7 +51,8 @@ export class MessagesController {
   ) {}
 
   @Post()
-  async publish(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
+  async publish(@Req() platformRequest: PlatformRequest, @Res() platformResponse: PlatformResponse): Promise<void> {
+    const [request, response] = [requestOf(platformRequest), responseOf(platformResponse)];
     const body = await this.bodies.bodyOf(request, response, this.bodies.single);
     if (body === undefined) return;
     try {
@@ -63,7 +65,8 @@ export class MessagesController {
   }
 
   @Post(BATCH_PATH)
-  async publishBatch(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
+  async publishBatch(@Req() platformRequest: PlatformRequest, @Res() platformResponse: PlatformResponse): Promise<void> {
+    const [request, response] = [requestOf(platformRequest), responseOf(platformResponse)];
     const body = await this.bodies.bodyOf(request, response, this.bodies.batch);
     if (body === undefined) return;
     try {
