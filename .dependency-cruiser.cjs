@@ -2,15 +2,33 @@ const { readdirSync } = require('node:fs');
 const { join } = require('node:path');
 
 /*
- * The house has floors, and imports go down only: core <- express, message <- settings, storage <- topic-queue <- dispatcher <- broker <- operations
- * <- the offline tools, the application. A part that knows only what stands below it can be understood, tested and replaced alone: the
+ * The house has floors, and imports go down only: core <- express, message <- settings, storage <- disk-queue, topic-queue <- dispatcher <- broker
+ * <- operations <- the offline tools, the application. A part that knows only what stands below it can be understood, tested and replaced alone: the
  * engine port in core is what lets another log take the place of the files, and that holds only as long as nothing above storage knows
  * files. A folder is entered through its index.ts, so that what is behind it can change.
  */
-const FLOORS = ['core', 'express', 'message', 'settings', 'storage', 'topic-queue', 'dispatcher', 'broker', 'operations', 'cli'];
+const FLOORS = [
+  'core',
+  'express',
+  'message',
+  'settings',
+  'storage',
+  'disk-queue',
+  'topic-queue',
+  'dispatcher',
+  'broker',
+  'operations',
+  'cli',
+];
 
 /** Two parts of one floor that know nothing of each other. */
 const STRANGERS = [['message', 'storage']];
+
+/**
+ * It keeps files of its own, by way of the port that storage has to the disk; nothing else of storage, and nothing of the broker, is known
+ * to it: it is of use alone.
+ */
+const DISK_QUEUE = '^src/disk-queue/';
 
 /**
  * Where the parts are put together: the one place above storage that says which engine it is. And the offline tools, which look at the files
@@ -50,15 +68,21 @@ module.exports = {
       name: 'nothing-above-storage-knows-files',
       comment: 'the engine port in core is what there is to know; a spec may run on the real engine',
       severity: 'error',
-      from: { path: '^src/', pathNot: ['^src/storage/', ...ASSEMBLY, '\\.spec\\.ts$'] },
+      from: { path: '^src/', pathNot: ['^src/storage/', DISK_QUEUE, ...ASSEMBLY, '\\.spec\\.ts$'] },
       to: { path: '^src/storage/' },
     },
     ...entered.map((folder) => ({
       name: `${folder.slice('src/'.length).replaceAll('/', '-')}-is-entered-through-its-index`,
       severity: 'error',
-      from: { path: '^src/', pathNot: [`^${folder}/`] },
+      from: { path: '^src/', pathNot: [`^${folder}/`, ...(folder === 'src/storage' ? [DISK_QUEUE] : [])] },
       to: { path: `^${folder}/`, pathNot: [`^${folder}/index\\.ts$`] },
     })),
+    {
+      name: 'the-disk-queue-knows-only-core-and-the-port-to-the-disk',
+      severity: 'error',
+      from: { path: DISK_QUEUE },
+      to: { path: '^src/', pathNot: [DISK_QUEUE, '^src/core/', '^src/storage/file-system/'] },
+    },
     {
       name: 'the-offline-tools-know-only-the-files',
       comment: 'they work where no broker runs',

@@ -22,7 +22,13 @@ export {
 } from './dispatcher/index.js';
 export { messageOf, PublishRefusedError, type Message, type MessageDraft, type RefusalStatus } from './message/index.js';
 export { HealthModule } from './operations/health/index.js';
-export { InvalidSettingsError, type BrokerOptions, type DispatcherDefinition, type SettingProblem } from './settings/index.js';
+export {
+  InvalidSettingsError,
+  type BrokerOptions,
+  type DispatcherBatch,
+  type DispatcherDefinition,
+  type SettingProblem,
+} from './settings/index.js';
 export {
   TOPIC_QUEUE_INITIALIZED,
   TopicQueueInitialized,

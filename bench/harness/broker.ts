@@ -11,13 +11,15 @@ const BROKER_MAIN = fileURLToPath(new URL('main.js', import.meta.resolve('mmmq')
 export interface BrokerDispatchers {
   readonly count: number;
   readonly consumerUrl: string;
+  /** So many messages in a request at most; each alone where it is left out. */
+  readonly batchMaxMessages?: number | undefined;
 }
 
 export function dispatcherOf(index: number): string {
   return `bench-${index}`;
 }
 
-/** Starts the broker as an operator does, `node dist/main.js`, with the default settings. @param dataDir as it stands */
+/** Starts the broker as an operator does, `node dist/main.js`, with the default settings but for batches. @param dataDir as it stands */
 export async function startBroker(bench: Workbench, dataDir: string, dispatchers?: BrokerDispatchers): Promise<ServerProcess> {
   const workDir = await bench.directory();
   const configFile = join(workDir, 'mmmq.yaml');
@@ -25,6 +27,7 @@ export async function startBroker(bench: Workbench, dataDir: string, dispatchers
     name: dispatcherOf(index),
     host: dispatchers?.consumerUrl,
     patterns: ['bench.*'],
+    ...(dispatchers?.batchMaxMessages !== undefined && { batch: { 'max-messages': dispatchers.batchMaxMessages } }),
   }));
   // JSON is YAML.
   await writeFile(configFile, JSON.stringify({ mmmq: { dispatchers: definitions } }));

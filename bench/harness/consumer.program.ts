@@ -2,7 +2,8 @@ import { performance } from 'node:perf_hooks';
 import { serveBare } from './bare-http-server.js';
 import type { Arrivals } from './consumer.js';
 
-/* Answers ACK to every message at once, and says on `GET` how many there were. */
+/* Answers ACK to every message at once, alone or in a batch, and says on `GET` how many there were. */
+const ACK = '{"acknowledgement":"ACK"}';
 let count = 0;
 
 serveBare((_body, answer, request) => {
@@ -11,6 +12,12 @@ serveBare((_body, answer, request) => {
     answer(JSON.stringify(arrivals));
     return;
   }
-  count += 1;
-  answer('{"acknowledgement":"ACK"}');
+  if (request.url !== '/messages/batch') {
+    count += 1;
+    answer(ACK);
+    return;
+  }
+  const inBatch = Number(request.headers['mmmq-count']);
+  count += inBatch;
+  answer(`[${Array.from({ length: inBatch }, () => ACK).join()}]`);
 });

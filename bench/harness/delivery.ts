@@ -13,6 +13,8 @@ export interface Backlog {
   readonly count: number;
   readonly consumer: Consumer;
   readonly dispatchers: number;
+  /** So many messages in a request at most; each alone where it is left out. */
+  readonly batchMaxMessages?: number;
 }
 
 /** What came to the consumer in a round. */
@@ -30,11 +32,11 @@ export interface Delivery {
  */
 export async function whileDelivering<Result>(
   bench: Workbench,
-  { dataDir, topic, count, consumer, dispatchers }: Backlog,
+  { dataDir, topic, count, consumer, dispatchers, batchMaxMessages }: Backlog,
   action: (broker: ServerProcess) => Promise<Result>,
 ): Promise<Result> {
   const before = await consumer.arrivals();
-  const broker = await startBroker(bench, dataDir, { count: dispatchers, consumerUrl: consumer.url });
+  const broker = await startBroker(bench, dataDir, { count: dispatchers, consumerUrl: consumer.url, batchMaxMessages });
   await consumer.hasMoreThan(before);
   const result = await action(broker);
   await broker.stop();

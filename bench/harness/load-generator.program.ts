@@ -56,14 +56,17 @@ function fail(reason: string): never {
   throw new Error(`a publish failed: ${reason}`);
 }
 
-function requestTo(url: URL, topic: string, messageBytes: number): Buffer {
-  const head = [`POST ${url.pathname} HTTP/1.1`, `host: ${url.host}`, 'content-type: application/json', `content-length: ${messageBytes}`];
-  return Buffer.from(`${head.join('\r\n')}\r\n\r\n${messageOf(topic, messageBytes)}`);
+function requestTo(url: URL, topic: string, { messageBytes, messagesPerRequest }: Load): Buffer {
+  const message = messageOf(topic, messageBytes);
+  const body = messagesPerRequest === undefined ? message : `${message}\n`.repeat(messagesPerRequest);
+  const contentType = messagesPerRequest === undefined ? 'application/json' : 'application/x-ndjson';
+  const head = [`POST ${url.pathname} HTTP/1.1`, `host: ${url.host}`, `content-type: ${contentType}`, `content-length: ${body.length}`];
+  return Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`);
 }
 
 const load = programInput<Load>();
 const url = new URL(load.url);
-const requests = Array.from({ length: load.topics }, (_, index) => requestTo(url, topicOf(index), load.messageBytes));
+const requests = Array.from({ length: load.topics }, (_, index) => requestTo(url, topicOf(index), load));
 const stopwatch = new Stopwatch();
 const clients = Array.from({ length: load.clients }, (_, index) => new Client(requests, index, stopwatch));
 for (const client of clients) client.connectTo(url);

@@ -9,6 +9,8 @@ export interface Workload {
   readonly messageBytes: number;
   /** Messages go to so many topics in turn. */
   readonly topics: number;
+  /** So many messages in one request, one per line, for `/messages/batch`. Default: one message, for `/messages`. */
+  readonly messagesPerRequest?: number;
 }
 
 /** What the generator is given. */

@@ -47,23 +47,51 @@ export class Stopwatch {
   }
 }
 
+interface LoopTime {
+  readonly warmUpMs: number;
+  readonly measureMs: number;
+}
+
 /** Does the operation over and over, one at a time, and counts after the warm-up. The CPU is that of this process. */
-export async function timedLoop(
-  { warmUpMs, measureMs }: { readonly warmUpMs: number; readonly measureMs: number },
+export function timedLoop(time: LoopTime, operation: () => void | Promise<unknown>): Promise<Measurement> {
+  return timedLoops(1, time, operation);
+}
+
+/** So many such loops at once. */
+export async function timedLoops(
+  loops: number,
+  { warmUpMs, measureMs }: LoopTime,
   operation: () => void | Promise<unknown>,
 ): Promise<Measurement> {
   const stopwatch = new Stopwatch();
-  const runFor = async (ms: number): Promise<void> => {
-    stopwatch.begin();
+  const loopFor = async (ms: number): Promise<void> => {
     while (stopwatch.elapsedMs < ms) {
       const startedAtMs = performance.now();
       await operation();
       stopwatch.record(performance.now() - startedAtMs);
     }
   };
+  const runFor = async (ms: number): Promise<void> => {
+    stopwatch.begin();
+    await Promise.all(Array.from({ length: loops }, () => loopFor(ms)));
+  };
   await runFor(warmUpMs);
   const cpuBefore = process.cpuUsage();
   await runFor(measureMs);
+  const { user, system } = process.cpuUsage(cpuBefore);
+  return stopwatch.measurement((user + system) / 1_000);
+}
+
+/** Does the operation so many times, one at a time. The CPU is that of this process. */
+export async function timedCount(count: number, operation: () => void | Promise<unknown>): Promise<Measurement> {
+  const stopwatch = new Stopwatch();
+  const cpuBefore = process.cpuUsage();
+  stopwatch.begin();
+  for (let done = 0; done < count; done += 1) {
+    const startedAtMs = performance.now();
+    await operation();
+    stopwatch.record(performance.now() - startedAtMs);
+  }
   const { user, system } = process.cpuUsage(cpuBefore);
   return stopwatch.measurement((user + system) / 1_000);
 }

@@ -39,7 +39,8 @@ function barTable(bars: readonly Bar[]): Table {
   return { columns: ['bar', 'measured', 'demanded', ''], rows };
 }
 
-function tableText({ columns, rows }: Table): string {
+/** A table in columns that stand below each other. */
+export function tableText({ columns, rows }: Table): string {
   const lines = [columns, ...rows.map((row) => row.map(cellText))];
   const widths = columns.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
   return lines.map((line) => `  ${line.map((text, column) => text.padEnd(widths[column] ?? 0)).join('  ')}`.trimEnd()).join('\n');

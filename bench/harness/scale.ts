@@ -17,7 +17,7 @@ export interface Scale {
   readonly storedCounts: readonly number[];
   /** Topics in the data directory that a start finds. */
   readonly topicCount: number;
-  /** Messages that wait for a dispatcher while others are published. */
+  /** Messages that wait for a dispatcher while others are published, and for one that takes them in batches. */
   readonly backlogCount: number;
   /** Messages that wait for the dispatchers whose speed is measured. */
   readonly deliveryCount: number;

@@ -1,23 +1,34 @@
 import { describe, expect, it } from '@jest/globals';
-import { deliveryHeaders } from './delivery-headers.js';
+import { batchHeaders, deliveryHeaders, messageHeaders } from './delivery-headers.js';
 
 const DELIVERY = { dispatcher: 'order-dispatcher', topic: 'order.created', offset: 41, attempt: 2 };
-const OF_EACH_DELIVERY = {
-  'content-type': 'application/json',
-  'mmmq-dispatcher': 'order-dispatcher',
-  'mmmq-topic': 'order.created',
-  'mmmq-offset': '41',
-  'mmmq-attempt': '2',
-};
 const TRACEPARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
 
 function headersOf(members: object): Record<string, string> {
-  return deliveryHeaders(DELIVERY, Buffer.from(JSON.stringify({ topic: 'order.created', content: 1, ...members })));
+  return messageHeaders(Buffer.from(JSON.stringify({ topic: 'order.created', content: 1, ...members })));
 }
 
-describe('deliveryHeaders', () => {
+describe('the headers of every delivery', () => {
   it('say which send of which message this is', () => {
-    expect(headersOf({})).toEqual(OF_EACH_DELIVERY);
+    expect(deliveryHeaders(DELIVERY)).toEqual({
+      'content-type': 'application/json',
+      'mmmq-dispatcher': 'order-dispatcher',
+      'mmmq-topic': 'order.created',
+      'mmmq-offset': '41',
+      'mmmq-attempt': '2',
+    });
+  });
+});
+
+describe('the headers of a batch', () => {
+  it('say how many messages it has', () => {
+    expect(batchHeaders(7)).toEqual({ 'mmmq-count': '7' });
+  });
+});
+
+describe('the headers of a message', () => {
+  it('are none where it has nothing to say', () => {
+    expect(headersOf({})).toEqual({});
   });
 
   it('carry id, key, headers and trace where the message has them', () => {
@@ -29,7 +40,6 @@ describe('deliveryHeaders', () => {
       tracestate: 'vendor=1',
     };
     expect(headersOf(members)).toEqual({
-      ...OF_EACH_DELIVERY,
       'mmmq-message-id': 'order-1',
       'mmmq-key': 'customer-7',
       'mmmq-header-region': 'eu',
@@ -65,11 +75,11 @@ describe('deliveryHeaders', () => {
     ['headers that are no object', { headers: ['a'] }],
     ['a key with a control character', { key: 'a\u0000b' }],
   ])('leave out %s, which another program wrote', (_what, members) => {
-    expect(headersOf(members)).toEqual(OF_EACH_DELIVERY);
+    expect(headersOf(members)).toEqual({});
   });
 
-  it('say the same of bytes that are no JSON object', () => {
-    expect(deliveryHeaders(DELIVERY, Buffer.from([0xff, 0x00]))).toEqual(OF_EACH_DELIVERY);
-    expect(deliveryHeaders(DELIVERY, Buffer.from('[1]'))).toEqual(OF_EACH_DELIVERY);
+  it('are none of bytes that are no JSON object', () => {
+    expect(messageHeaders(Buffer.from([0xff, 0x00]))).toEqual({});
+    expect(messageHeaders(Buffer.from('[1]'))).toEqual({});
   });
 });

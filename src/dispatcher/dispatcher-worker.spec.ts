@@ -11,6 +11,7 @@ import { ack, answer, nack, silence, status, TestConsumer, type TestAnswer } fro
 import { until } from '../../test/support/until.js';
 import { ErrorCode, MmmqError, Turns, type TopicLog } from '../core/index.js';
 import type { Message } from '../message/index.js';
+import { BatchRoom } from './batch-room.js';
 import { UndiciConsumerClient, type ConsumerClient, type ConsumerReply } from './consumer-client/index.js';
 import { DispatcherWorker, type WorkerOptions } from './dispatcher-worker.js';
 import { WorkerState } from './dispatcher-worker.state.js';
@@ -94,7 +95,7 @@ describe('DispatcherWorker', () => {
           append: async (message) => appendDeadLetter(message),
         },
       },
-      turns,
+      { turns, batchRoom: new BatchRoom() },
     );
     workers.push(worker);
     worker.start();

@@ -2,7 +2,7 @@
 export const WorkerState = {
   /** Every message that was there is behind the checkpoint. The next arrival starts it; nothing else does. */
   IDLE: 'idle',
-  /** It reads, sends and commits, one message after the other, or waits for its turn to send. */
+  /** It reads, sends and commits, one message or batch after the other, or waits for its turn to send. */
   DRAINING: 'draining',
   /** It waits before it tries again what failed: a send, a commit, a read, a dead letter. */
   BACKING_OFF: 'backingOff',

@@ -1,26 +1,27 @@
 import { Logger } from '@nestjs/common';
-import {
-  backoffMs,
-  ErrorCode,
-  isDeadLetterTopic,
-  MmmqError,
-  type Host,
-  type LogEntry,
-  type ReadLimits,
-  type Turns,
-} from '../core/index.js';
+import { backoffMs, ErrorCode, isDeadLetterTopic, MmmqError, type Host, type Turns } from '../core/index.js';
 import { deadLetterOf, type DeadLetter } from '../message/index.js';
 import type { DispatcherSettings } from '../settings/index.js';
 import type { TopicQueue } from '../topic-queue/index.js';
-import type { ConsumerClient, ConsumerReply } from './consumer-client/index.js';
-import { deliveryHeaders } from './delivery-headers.js';
+import type { BatchRoom } from './batch-room.js';
+import { BatchSender } from './batch.sender.js';
+import type { ConsumerClient } from './consumer-client/index.js';
 import { transition, WorkerState } from './dispatcher-worker.state.js';
 import type { DispatcherRuntime } from './dispatcher.runtime.js';
-import { verdictOf } from './verdict.js';
+import { MessageSender } from './message.sender.js';
+import type { CorruptEntry, Sender, Sent } from './sender.js';
+import { Stopped } from './stopped.js';
+import type { ConsumerAnswer, ImproperVerdict, NackVerdict } from './verdict.js';
 
 /** The dispatcher that a worker works for. */
-export interface WorkerOptions extends Pick<DispatcherSettings, 'name' | 'timeoutMs' | 'maxResends' | 'backoff'> {
+export interface WorkerOptions extends Pick<DispatcherSettings, 'name' | 'timeoutMs' | 'maxResends' | 'backoff' | 'batch'> {
   readonly host: Host;
+}
+
+/** What bounds the workers of a dispatcher together. */
+export interface WorkerBounds {
+  readonly turns: Turns;
+  readonly batchRoom: BatchRoom;
 }
 
 /** What a worker needs of its topic queue. */
@@ -45,24 +46,18 @@ export interface WorkerCounters {
 /** How a message ended. */
 type Outcome = 'delivered' | 'deadLettered' | 'passed' | 'skippedCorrupt';
 
-/** What is known of a message between two attempts; its bytes are not. */
-interface Progress {
-  attempts: number;
-  nacks: number;
-  /** Attempts without a proper answer since the last proper one. */
-  improperRun: number;
-}
-
 /** The consumer will not have the message. `cause` is the broker's own account of it, fit for every log. */
 interface Refusal extends Pick<DeadLetter, 'attempts' | 'reason' | 'answer'> {
   readonly cause: string;
 }
 
-/** What an attempt leads to. */
-type Step =
-  | { readonly kind: 'end'; readonly outcome: Outcome }
-  | { readonly kind: 'wait'; readonly run: number; readonly problem: string; readonly longerMs?: number | undefined }
-  | { readonly kind: 'giveUp'; readonly refusal: Refusal };
+/** What an attempt may lead to. The message is none of it, nor the answer: neither is in memory while a worker waits. */
+interface Wait {
+  /** The number of the failure in its run, from 1. */
+  readonly run: number;
+  readonly problem: string;
+  readonly longerMs?: number | undefined;
+}
 
 /** A dispatcher's subscription of one topic, as it is at the moment. */
 export interface Subscription {
@@ -75,10 +70,6 @@ export interface Subscription {
   readonly lastProblem: { readonly reason: string; readonly atMs: number } | undefined;
 }
 
-/** Read ahead this much where messages flow; each of them is still sent and committed on its own. */
-const READ_AHEAD: ReadLimits = { maxCount: 64, maxBytes: 256 * 1024 };
-/** While nobody knows whether the consumer is there: one message, which comes whole. */
-const READ_ONE: ReadLimits = { ...READ_AHEAD, maxCount: 1 };
 /** How long a stop lets the attempt under way, and its commit, come to an end. */
 const STOP_GRACE_MS = 5_000;
 /** How long a stop waits for an attempt that it has aborted. */
@@ -87,15 +78,13 @@ const ABORT_GRACE_MS = 1_000;
 /** A run of failures whose waits are the longest already is told of so often: about every ten minutes with the default back-off. */
 const LOG_EVERY_RUNS = 10;
 
-/** Leaves, from wherever the worker is, when it must not go on. Never seen outside. */
-class Stopped extends Error {}
-
 /**
- * Delivers one topic to one dispatcher's consumer: in order, one message at a time, each at least once.
+ * Delivers one topic to one dispatcher's consumer: in order, one message at a time or one batch, each message at least once.
  *
  * The states are in `WorkerState`. An arrival starts the worker, it ends when the topic is drained, and nothing polls. What it has done is
- * known by the checkpoint alone: it moves, durably, after a message has had its verdict (and after its dead letter is durable), and before the
- * next message is sent. A crash in between makes the last message come again; it never makes one be missed.
+ * known by the checkpoint alone: it moves, durably, after a message has had its verdict (and after its dead letter is durable), and before
+ * anything else is sent. Of a batch, all messages that are acknowledged in front of any other verdict are passed by one move. A crash in between
+ * makes what was sent last come again; it never makes a message be missed.
  *
  * Whatever fails is tried again after a wait, without end; nothing is passed over because the disk or the consumer is not there. A worker that
  * waits, or rests, holds no message in memory: thousands of them may wait for one consumer. It reads the message again when its wait is over.
@@ -110,13 +99,15 @@ export class DispatcherWorker {
   private readonly stopping = new AbortController();
   /** Aborted when the attempt under way has had its time. */
   private readonly aborting = new AbortController();
+  /** It has no message in memory in any state but DRAINING, and none while the worker waits for its turn. */
+  private readonly sender: Sender;
 
   private state: WorkerState = WorkerState.IDLE;
   private nextOffset: number | undefined;
-  /** The messages in memory, consecutive, the one under way among them. None in any state but DRAINING, and none while it waits for its turn. */
-  private held: readonly LogEntry[] = [];
-  /** A message came to its end since the worker last waited or rested. */
-  private isFlowing = false;
+  /** How often the message at `nextOffset` got NACK. */
+  private nacks = 0;
+  /** Attempts without a proper answer since the last proper one. */
+  private improperRun = 0;
   private lastProblem: Subscription['lastProblem'];
   private drained: Promise<void> = Promise.resolve();
   private endArrivals: (() => void) | undefined;
@@ -124,10 +115,14 @@ export class DispatcherWorker {
   constructor(
     private readonly options: WorkerOptions,
     private readonly topicQueue: DispatchedTopicQueue,
-    private readonly client: ConsumerClient,
+    client: ConsumerClient,
     private readonly runtime: DispatcherRuntime,
-    private readonly turns: Turns,
-  ) {}
+    private readonly bounds: WorkerBounds,
+  ) {
+    const signals = { stopping: this.stopping.signal, aborting: this.aborting.signal };
+    const parts = { dispatcher: options, topicQueue, client, clock: runtime.clock, ...signals };
+    this.sender = options.batch === undefined ? new MessageSender(parts) : new BatchSender(parts, options.batch, bounds.batchRoom);
+  }
 
   get subscription(): Subscription {
     return {
@@ -175,7 +170,10 @@ export class DispatcherWorker {
     try {
       const { name } = this.options;
       this.nextOffset ??= await this.insist('the checkpoint cannot be read or made', () => this.topicQueue.committed(name));
-      while (this.nextOffset < this.topicQueue.count) await this.process(this.nextOffset);
+      while (this.nextOffset < this.topicQueue.count) {
+        const wait = await this.process(this.nextOffset);
+        if (wait !== undefined) await this.backOff(wait.run, 'warn', wait.problem, wait.longerMs);
+      }
       // Between the last look at the count and this line nothing can arrive: there is no await. An arrival from now on finds IDLE and wakes.
       this.enter(this.stopping.signal.aborted ? WorkerState.STOPPED : WorkerState.IDLE);
     } catch (error) {
@@ -184,96 +182,71 @@ export class DispatcherWorker {
     }
   }
 
-  /** Brings one message to its end and only then moves the checkpoint past it. A commit that fails does not send the message again. */
-  private async process(offset: number): Promise<void> {
-    const outcome = await this.deliver(offset);
-    await this.insist('the commit failed', () => this.topicQueue.commit(this.options.name, offset + 1));
-    this.nextOffset = offset + 1;
-    this.counters[outcome] += 1;
-    this.isFlowing = true;
-  }
-
-  /** One attempt after the other. The message itself is in the hands of the attempt alone, so that the waits in between do not hold it. */
-  private async deliver(offset: number): Promise<Outcome> {
-    const progress: Progress = { attempts: 0, nacks: 0, improperRun: 0 };
-    for (;;) {
-      const step = await this.attempt(offset, progress);
-      if (step.kind === 'end') return step.outcome;
-      if (step.kind === 'giveUp') return await this.giveUp(offset, step.refusal);
-      await this.backOff(step.run, 'warn', step.problem, step.longerMs);
+  /**
+   * One attempt, and all that follows from it but the wait. The checkpoint moves past what is acknowledged first, then the message behind that
+   * has what was said of it. A commit that fails sends nothing again.
+   */
+  private async process(offset: number): Promise<Wait | undefined> {
+    const sent = await this.send(offset);
+    if (sent.corrupt !== undefined) {
+      await this.commit(offset + 1, this.skip(sent.corrupt));
+      return undefined;
     }
+    const { count, verdicts } = sent;
+    const { acks, other, answer } = verdicts;
+    if (acks > 0 || other?.kind === 'nack') this.endImproperRun(offset);
+    const next = offset + acks;
+    if (acks > 0) await this.commit(next, 'delivered');
+    if (other?.kind === 'improper') return this.afterImproper(next, count, other);
+    if (other?.kind === 'nack') return await this.afterNack(next, other, answer);
+    return undefined;
   }
 
-  private async attempt(offset: number, progress: Progress): Promise<Step> {
-    const sent = await this.insist('reading failed', () => this.inTurn(() => this.send(offset, progress)));
-    return typeof sent === 'string' ? { kind: 'end', outcome: sent } : this.judge(offset, sent, progress);
+  private send(offset: number): Promise<Sent> {
+    return this.insist('reading failed', () => {
+      if (!this.bounds.turns.hasFree) this.sender.letGo();
+      return this.bounds.turns.take(() => this.sender.send(offset), { signal: this.stopping.signal });
+    });
   }
 
-  /** @throws {Stopped} when the worker is to stop before its turn comes */
-  private inTurn<T>(work: () => Promise<T>): Promise<T> {
-    if (!this.turns.hasFree) this.letGo();
-    return this.turns.take(work, { signal: this.stopping.signal });
+  private async commit(nextOffset: number, outcome: Outcome): Promise<void> {
+    await this.insist('the commit failed', () => this.topicQueue.commit(this.options.name, nextOffset));
+    this.counters[outcome] += nextOffset - (this.nextOffset ?? 0);
+    this.nextOffset = nextOffset;
+    this.nacks = 0;
   }
 
-  /** @returns what came of the attempt, or how the message ended without one */
-  private async send(offset: number, progress: Progress): Promise<ConsumerReply | Outcome> {
-    const entry = await this.read(offset);
-    if (this.stopping.signal.aborted) throw new Stopped();
-    if (entry.corruption !== undefined) return this.skip(entry);
-    progress.attempts += 1;
-    return this.post(offset, entry.payload, progress.attempts);
-  }
-
-  /** @throws {Error} when the topic queue gives another message than was asked for, which is never taken for this one */
-  private async read(offset: number): Promise<LogEntry> {
-    const held = this.held.find((entry) => entry.offset === offset);
-    if (held !== undefined) return held;
-    this.held = await this.topicQueue.read(offset, this.isFlowing ? READ_AHEAD : READ_ONE);
-    const [first] = this.held;
-    if (first?.offset !== offset) throw new Error(`offset ${offset} was asked for and ${first?.offset ?? 'nothing'} came`);
-    return first;
-  }
-
-  private skip(entry: LogEntry): Outcome {
+  private skip(entry: CorruptEntry): Outcome {
     this.logger.error(`${this.at(entry.offset)}: corrupt entry skipped (${entry.corruption})`);
     return 'skippedCorrupt';
   }
 
-  private async post(offset: number, payload: Buffer, attempt: number): Promise<ConsumerReply> {
-    const { name, host, timeoutMs } = this.options;
-    try {
-      const headers = deliveryHeaders({ dispatcher: name, topic: this.topicQueue.topic, offset, attempt }, payload);
-      return await this.client.post({ host, headers, body: payload, timeoutMs, signal: this.aborting.signal });
-    } catch (error) {
-      // The port does not throw; an application's own implementation may. Its message could quote what was sent, so it is not logged.
-      return { kind: 'failure', reason: `the consumer client threw ${error instanceof Error ? error.name : typeof error}` };
+  private endImproperRun(offset: number): void {
+    if (this.improperRun > 0) {
+      this.logger.log(`${this.at(offset)}, attempt ${this.sender.attemptsOf(offset)}: the consumer answers properly again`);
     }
+    this.improperRun = 0;
   }
 
-  private judge(offset: number, reply: ConsumerReply, progress: Progress): Step {
-    const { maxResends } = this.options;
-    const { attempts, improperRun } = progress;
-    const verdict = verdictOf(reply, this.runtime.clock.now());
-    if (verdict.kind === 'improper') {
-      // An attempt that the stop itself cut off says nothing about the consumer.
-      if (this.aborting.signal.aborted) throw new Stopped();
-      this.counters.improper += 1;
-      progress.improperRun = improperRun + 1;
-      const problem = `attempt ${attempts}: no proper answer from ${this.options.host.url('/messages')} (${verdict.reason})`;
-      return { kind: 'wait', run: progress.improperRun, problem, longerMs: verdict.retryAfterMs };
-    }
-    if (improperRun > 0) this.logger.log(`${this.at(offset)}, attempt ${attempts}: the consumer answers properly again`);
-    progress.improperRun = 0;
-    if (verdict.kind === 'ack') return { kind: 'end', outcome: 'delivered' };
+  private afterImproper(offset: number, count: number, { reason, retryAfterMs: longerMs }: ImproperVerdict): Wait {
+    // An attempt that the stop itself cut off says nothing about the consumer.
+    if (this.aborting.signal.aborted) throw new Stopped();
+    this.counters.improper += 1;
+    const run = (this.improperRun += 1);
+    const attempt = `attempt ${this.sender.attemptsOf(offset)}${count > 1 ? ` with ${count} messages` : ''}`;
+    return { run, problem: `${attempt}: no proper answer from ${this.options.host.url(this.sender.path)} (${reason})`, longerMs };
+  }
 
+  private async afterNack(offset: number, { retry, reason }: NackVerdict, answer: ConsumerAnswer | undefined): Promise<Wait | undefined> {
+    const { maxResends } = this.options;
+    const attempts = this.sender.attemptsOf(offset);
     this.counters.nacked += 1;
-    const nacks = (progress.nacks += 1);
-    if (verdict.retry && nacks <= maxResends) {
-      return { kind: 'wait', run: nacks, problem: `attempt ${attempts}: NACK, resend ${nacks} of ${maxResends} follows` };
-    }
-    const cause = verdict.retry ? `NACK also after ${maxResends} resends` : 'NACK that asks for no resend';
-    const answer = reply.kind === 'answer' ? { status: reply.status, body: reply.body } : undefined;
-    return { kind: 'giveUp', refusal: { attempts, cause, reason: verdict.reason || cause, answer } };
+    const run = (this.nacks += 1);
+    if (retry && run <= maxResends) return { run, problem: `attempt ${attempts}: NACK, resend ${run} of ${maxResends} follows` };
+    const cause = retry ? `NACK also after ${maxResends} resends` : 'NACK that asks for no resend';
+    const outcome = await this.giveUp(offset, { attempts, cause, reason: reason || cause, answer });
+    await this.commit(offset + 1, outcome);
+    return undefined;
   }
 
   private async giveUp(offset: number, refusal: Refusal): Promise<Outcome> {
@@ -288,7 +261,7 @@ export class DispatcherWorker {
 
   /** The message goes to the dead letters, durably, before the checkpoint may pass it. */
   private async keepDeadLetter(offset: number, { cause, ...refusal }: Refusal): Promise<Outcome> {
-    const entry = await this.read(offset);
+    const entry = await this.sender.read(offset);
     if (entry.corruption !== undefined) return this.skip(entry);
     const { name: dispatcher } = this.options;
     const deadLetter = deadLetterOf({ ...refusal, dispatcher, topic: this.topicQueue.topic, offset, message: entry.payload });
@@ -338,13 +311,7 @@ export class DispatcherWorker {
 
   private enter(state: WorkerState): void {
     this.state = transition(this.state, state);
-    if (state !== WorkerState.DRAINING) this.letGo();
-  }
-
-  /** Keeps no message in memory. */
-  private letGo(): void {
-    this.held = [];
-    this.isFlowing = false;
+    if (state !== WorkerState.DRAINING) this.sender.letGo();
   }
 
   /** Where the worker is, for the log; never what the message says. */

@@ -238,6 +238,15 @@ describe('the dispatchers of an application', () => {
       await expect(start({ imports: [moduleOf('a')] }, false)).rejects.toThrow('import BrokerModule.forRoot()');
     });
 
+    it('deliver in batches where they are told so', async () => {
+      const definitions = [{ name: 'a', host: url(), patterns: PATTERNS, batch: { maxMessages: 7 } }];
+      const made = await start({ imports: [DispatcherModule.forRoot(definitions)] });
+      expect(registry(made).get('a')?.batch).toEqual({ maxMessages: 7, maxBytes: 1_048_576 });
+      await publish(made, 'order.new');
+      await until(() => consumer.received.length === 1);
+      expect(consumer.received[0]?.url).toBe('/messages/batch');
+    });
+
     it('speak through the HttpService of the application where they are told so', async () => {
       const post = jest.spyOn(HttpServiceConsumerClient.prototype, 'post');
       const definitions = [{ name: 'a', host: url(), patterns: PATTERNS }];

@@ -40,6 +40,7 @@ describe('Dispatcher', () => {
       timeoutMs: 30_000,
       maxResends: 3,
       backoff: { initialMs: 1_000, maxMs: 60_000 },
+      batch: undefined,
     });
   });
 
@@ -49,6 +50,8 @@ describe('Dispatcher', () => {
       maxResends: 0,
       backoff: { initialMs: 5, maxMs: 60_000 },
     });
+    expect(new Dispatcher('a', HOST, PATTERNS, { batch: { maxMessages: 100 } }).batch).toEqual({ maxMessages: 100, maxBytes: 1_048_576 });
+    expect(new Dispatcher('a', HOST, PATTERNS, { batch: { maxMessages: 1, maxBytes: 7 } }).batch).toEqual({ maxMessages: 1, maxBytes: 7 });
   });
 
   it.each([
@@ -58,6 +61,9 @@ describe('Dispatcher', () => {
     ['a time-out of zero', () => new Dispatcher('a', HOST, PATTERNS, { timeoutMs: 0 }), /timeoutMs/],
     ['half a resend', () => new Dispatcher('a', HOST, PATTERNS, { maxResends: 0.5 }), /maxResends/],
     ['waits that shrink', () => new Dispatcher('a', HOST, PATTERNS, { backoff: { initialMs: 9, maxMs: 8 } }), /maxMs/],
+    ['batches without a size', () => new Dispatcher('a', HOST, PATTERNS, { batch: {} as { maxMessages: number } }), /batch\.maxMessages/],
+    ['batches of nothing', () => new Dispatcher('a', HOST, PATTERNS, { batch: { maxMessages: 0 } }), /batch\.maxMessages/],
+    ['batches of no bytes', () => new Dispatcher('a', HOST, PATTERNS, { batch: { maxMessages: 1, maxBytes: 0 } }), /batch\.maxBytes/],
   ])('refuses %s and names it', (_what, make, message) => {
     expect(make).toThrow(message);
   });

@@ -1,10 +1,11 @@
 import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import { OnEvent } from '@nestjs/event-emitter';
 import { ErrorCode, Host, MmmqError, TopicPattern, Turns, type Backoff } from '../core/index.js';
-import { dispatcherSettings } from '../settings/index.js';
+import { dispatcherSettings, type DispatcherBatch, type DispatcherDefinition } from '../settings/index.js';
 import { TOPIC_QUEUE_INITIALIZED, TopicQueueInitialized } from '../topic-queue/index.js';
+import { BatchRoom } from './batch-room.js';
 import { UndiciConsumerClient, type ConsumerClient } from './consumer-client/index.js';
-import { DispatcherWorker, type Subscription } from './dispatcher-worker.js';
+import { DispatcherWorker, type Subscription, type WorkerBounds } from './dispatcher-worker.js';
 import type { DispatcherRuntime } from './dispatcher.runtime.js';
 
 /**
@@ -21,6 +22,11 @@ export interface DispatcherOptions {
   readonly maxResends?: number | undefined;
   /** The waits between attempts, in milliseconds; from 1000, doubled up to 60000, by default. */
   readonly backoff?: Partial<Backoff> | undefined;
+  /**
+   * Delivers several messages of a topic in one request, `maxMessages` at most, in a body of `maxBytes` at most (1 MiB by default); it takes
+   * what is there and waits for no more. One message in a request by default.
+   */
+  readonly batch?: DispatcherDefinition['batch'];
   /** How it speaks to its consumer; a pool of its own by default. A client that is given is closed by whoever made it. */
   readonly client?: ConsumerClient | undefined;
 }
@@ -42,8 +48,10 @@ export class Dispatcher implements OnApplicationBootstrap {
   readonly timeoutMs: number;
   readonly maxResends: number;
   readonly backoff: Backoff;
+  /** Undefined where each message is delivered on its own. */
+  readonly batch: DispatcherBatch | undefined;
 
-  private turns = new Turns(MAX_ATTEMPTS_AT_ONCE);
+  private bounds = newBounds();
   private readonly workers = new Map<string, DispatcherWorker>();
   private readonly givenClient: ConsumerClient | undefined;
   private ownClient: ConsumerClient | undefined;
@@ -51,13 +59,13 @@ export class Dispatcher implements OnApplicationBootstrap {
 
   /**
    * @param name spelled as a topic, at most 100 characters; no other dispatcher of the application has it, whatever the case
-   * @param host where the consumer listens; messages go to `POST {host}/messages`
+   * @param host where the consumer listens; messages go to `POST {host}/messages`, batches to `POST {host}/messages/batch`
    * @param patterns at least one; a topic that several of them match is delivered once
    * @throws {MmmqError} when a value breaks its rule
    */
   constructor(name: string, host: Host, patterns: readonly TopicPattern[], options: DispatcherOptions = {}) {
-    const { timeoutMs, maxResends, backoff, client } = options;
-    const definition = { name, host: String(host), patterns: patterns.map(String), timeoutMs, maxResends, backoff };
+    const { timeoutMs, maxResends, backoff, batch, client } = options;
+    const definition = { name, host: String(host), patterns: patterns.map(String), timeoutMs, maxResends, backoff, batch };
     const [settings] = dispatcherSettings([definition], `new Dispatcher(${JSON.stringify(name)})`);
     if (settings === undefined) throw new Error('one definition makes one dispatcher');
     this.name = settings.name;
@@ -66,6 +74,7 @@ export class Dispatcher implements OnApplicationBootstrap {
     this.timeoutMs = settings.timeoutMs;
     this.maxResends = settings.maxResends;
     this.backoff = settings.backoff;
+    this.batch = settings.batch;
     this.givenClient = client;
   }
 
@@ -103,7 +112,7 @@ export class Dispatcher implements OnApplicationBootstrap {
     const { topic } = topicQueue;
     if (this.runtime === undefined || this.workers.has(topic)) return;
     if (!this.patterns.some((pattern) => pattern.matches(topic))) return;
-    const worker = new DispatcherWorker(this, topicQueue, this.client, this.runtime, this.turns);
+    const worker = new DispatcherWorker(this, topicQueue, this.client, this.runtime, this.bounds);
     this.workers.set(topic, worker);
     worker.start();
   }
@@ -116,8 +125,8 @@ export class Dispatcher implements OnApplicationBootstrap {
     this.runtime = undefined;
     await Promise.all([...this.workers.values()].map((worker) => worker.stop()));
     this.workers.clear();
-    // One that did not stop in time may keep its turn for ever.
-    this.turns = new Turns(MAX_ATTEMPTS_AT_ONCE);
+    // One that did not stop in time may keep its turn, and its room, for ever.
+    this.bounds = newBounds();
     const client = this.ownClient;
     this.ownClient = undefined;
     try {
@@ -131,4 +140,8 @@ export class Dispatcher implements OnApplicationBootstrap {
   private get client(): ConsumerClient {
     return this.givenClient ?? (this.ownClient ??= new UndiciConsumerClient());
   }
+}
+
+function newBounds(): WorkerBounds {
+  return { turns: new Turns(MAX_ATTEMPTS_AT_ONCE), batchRoom: new BatchRoom() };
 }

@@ -3,13 +3,37 @@ import { Acknowledgement } from '../core/index.js';
 import type { ConsumerReply } from './consumer-client/index.js';
 
 /** What an attempt means for its message. */
-export type Verdict =
-  | { readonly kind: 'ack' }
-  /** `retry` is false where the consumer wants no resend. `reason` is the consumer's own, fit for a log. */
-  | { readonly kind: 'nack'; readonly retry: boolean; readonly reason?: string | undefined }
-  /** No proper answer. `retryAfterMs` is the wait that the consumer asks for, in milliseconds. */
-  | { readonly kind: 'improper'; readonly reason: string; readonly retryAfterMs?: number | undefined };
+export type Verdict = { readonly kind: 'ack' } | NackVerdict | ImproperVerdict;
 
+/** `retry` is false where the consumer wants no resend. `reason` is the consumer's own, fit for a log. */
+export interface NackVerdict {
+  readonly kind: 'nack';
+  readonly retry: boolean;
+  readonly reason?: string | undefined;
+}
+
+/** No proper answer. `retryAfterMs` is the wait that the consumer asks for, in milliseconds. */
+export interface ImproperVerdict {
+  readonly kind: 'improper';
+  readonly reason: string;
+  readonly retryAfterMs?: number | undefined;
+}
+
+/** What an attempt means for the messages of its request: so many in front are acknowledged, and what is said of the one behind them. */
+export interface Verdicts {
+  readonly acks: number;
+  /** Undefined where nothing is said of it. */
+  readonly other?: NackVerdict | ImproperVerdict | undefined;
+  /** What was answered, as far as it concerns a message that got NACK. */
+  readonly answer?: ConsumerAnswer | undefined;
+}
+
+export interface ConsumerAnswer {
+  readonly status: number;
+  readonly body: Buffer;
+}
+
+const PLAIN_ACK = Buffer.from(JSON.stringify({ acknowledgement: Acknowledgement.ACK }));
 const MAX_REASON_LENGTH = 1000;
 /** Control characters, line and paragraph separators, lone surrogates: what could forge or break a line of a log. */
 const HARMFUL_IN_LOGS = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]/gu;
@@ -22,17 +46,33 @@ const JSON_TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\]:]/g;
  * @param nowMs epoch milliseconds, for a `Retry-After` that is a date
  */
 export function verdictOf(reply: ConsumerReply, nowMs: number = Date.now()): Verdict {
-  if (reply.kind === 'failure') return { kind: 'improper', reason: reply.reason };
-  const { status, body, retryAfter } = reply;
-  if (status < 200 || status > 299) {
-    return { kind: 'improper', reason: `status ${status}`, retryAfterMs: retryAfterMs(retryAfter, nowMs) };
-  }
-  return bodyVerdict(body) ?? { kind: 'improper', reason: `status ${status}, ${bodyProblem(body)}` };
+  if (!isSuccess(reply)) return failureVerdict(reply, nowMs);
+  const verdict = verdictIn(reply.body, 'body');
+  return verdict.kind === 'improper' ? { ...verdict, reason: `status ${reply.status}, ${verdict.reason}` } : verdict;
 }
 
-function bodyVerdict(body: Buffer): Verdict | undefined {
-  const answer = parsedObject(body);
-  if (answer === undefined || isAmbiguous(body)) return undefined;
+/** An answer whose body is to be looked at. */
+export function isSuccess(reply: ConsumerReply): reply is ConsumerReply & ConsumerAnswer {
+  return reply.kind === 'answer' && reply.status >= 200 && reply.status <= 299;
+}
+
+/** The verdict where nothing was answered, or with another status than 2xx: improper, whatever the body says. */
+export function failureVerdict(reply: ConsumerReply, nowMs: number): ImproperVerdict {
+  if (reply.kind === 'failure') return { kind: 'improper', reason: reply.reason };
+  return { kind: 'improper', reason: `status ${reply.status}`, retryAfterMs: retryAfterMs(reply.retryAfter, nowMs) };
+}
+
+/**
+ * Reads a verdict out of a JSON object.
+ * @param what how to call the object in the reason of an improper one, which does not quote it
+ */
+export function verdictIn(object: Buffer, what: string): Verdict {
+  // As most consumers write it.
+  if (object.equals(PLAIN_ACK)) return { kind: 'ack' };
+  if (object.length === 0) return { kind: 'improper', reason: `empty ${what}` };
+  const answer = parsedObject(object);
+  if (answer === undefined) return { kind: 'improper', reason: `${what} is no JSON object in UTF-8` };
+  if (isAmbiguous(object)) return { kind: 'improper', reason: `${what} has "acknowledgement" or "retry" twice` };
   switch (answer['acknowledgement']) {
     case Acknowledgement.ACK:
       return { kind: 'ack' };
@@ -46,16 +86,8 @@ function bodyVerdict(body: Buffer): Verdict | undefined {
       };
     }
     default:
-      return undefined;
+      return { kind: 'improper', reason: `${what} has no "acknowledgement" of "ACK" or "NACK"` };
   }
-}
-
-/** Says what is wrong with a body that gives no verdict, without quoting it. */
-function bodyProblem(body: Buffer): string {
-  if (body.length === 0) return 'empty body';
-  if (parsedObject(body) === undefined) return 'body is no JSON object in UTF-8';
-  if (isAmbiguous(body)) return 'body has "acknowledgement" or "retry" twice';
-  return 'body has no "acknowledgement" of "ACK" or "NACK"';
 }
 
 function parsedObject(body: Buffer): Readonly<Record<string, unknown>> | undefined {

@@ -3,4 +3,4 @@ export { brokerSettings, dispatcherSettings, type BrokerOptions, type Dispatcher
 export { settingsConfiguration } from './settings.configuration.js';
 export { BROKER_SETTINGS } from './settings.token.js';
 export { loadSettings } from './settings.loader.js';
-export type { BrokerSettings, DispatcherSettings, Settings } from './settings.js';
+export type { BrokerSettings, DispatcherBatch, DispatcherSettings, Settings } from './settings.js';

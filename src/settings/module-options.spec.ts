@@ -89,6 +89,15 @@ describe('the definitions of dispatchers', () => {
     ]);
   });
 
+  it('may have batches, which are left out otherwise', () => {
+    const [plain, batching] = dispatcherSettings([orders, { ...orders, name: 'b', batch: { maxMessages: 100, maxBytes: undefined } }], 'x');
+    expect(plain?.batch).toBeUndefined();
+    expect(batching?.batch).toEqual({ maxMessages: 100, maxBytes: MiB });
+    expect(problems(() => dispatchers([{ ...orders, batch: { maxBytes: 5 } }]))).toEqual([
+      '- dispatchers[0].batch.maxMessages: is missing; it must be a whole number from 1 to 1000 (DispatcherModule.forRoot)',
+    ]);
+  });
+
   it('may be none', () => {
     expect(dispatchers([])).toEqual([]);
   });

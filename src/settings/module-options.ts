@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { camelCase, treeOf } from './settings-tree.js';
 import { assertValid, SettingsValidation } from './settings.validation.js';
-import type { BackoffSettings, BrokerSettings, DispatcherSettings, MmmqSettings } from './settings.js';
+import type { BackoffSettings, BrokerSettings, DispatcherBatch, DispatcherSettings, MmmqSettings } from './settings.js';
 
 /** Settings of which any may be left out; it then has its default. */
 export type Partially<T> = { readonly [K in keyof T]?: (T[K] extends object ? Partially<T[K]> : T[K]) | undefined };
@@ -11,7 +11,10 @@ export type BrokerOptions = Partially<BrokerSettings>;
 
 /** One dispatcher of `DispatcherModule.forRoot`: name, host and patterns, and what shall differ from the defaults. */
 export type DispatcherDefinition = Pick<DispatcherSettings, 'name' | 'host' | 'patterns'> &
-  Partially<Pick<DispatcherSettings, 'timeoutMs' | 'maxResends'>> & { readonly backoff?: Partially<BackoffSettings> | undefined };
+  Partially<Pick<DispatcherSettings, 'timeoutMs' | 'maxResends'>> & {
+    readonly backoff?: Partially<BackoffSettings> | undefined;
+    readonly batch?: (Pick<DispatcherBatch, 'maxMessages'> & Partially<DispatcherBatch>) | undefined;
+  };
 
 /**
  * Checks the options of a broker and fills in the defaults, by the same rules as the settings file. `rootDir` comes back absolute.

@@ -52,5 +52,8 @@ describe('the files that show the settings', () => {
       backoff: { initialMs: 1000, maxMs: 60000 },
     });
     expect(Object.keys(parse(uncommented).mmmq.dispatchers[0])).toHaveLength(6);
+
+    writeFileSync(join(cwd, 'config/mmmq.yaml'), uncommented.replace(/^ {6}# (batch:| {2}max-)/gm, '      $1'));
+    expect(loadSettings({ cwd, env: {} }).dispatchers).toEqual([{ ...dispatcher, batch: { maxMessages: 100, maxBytes: 1048576 } }]);
   });
 });

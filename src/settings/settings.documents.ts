@@ -13,7 +13,8 @@ const SETTINGS_FILE_HEAD = `# The settings of the mmmq broker, each with its def
 `;
 
 const DISPATCHERS_HEAD = `
-  # Who gets which messages. Every dispatcher has a name, a host and patterns; the rest are defaults. Remove the first "# " of each line.
+  # Who gets which messages. Every dispatcher has a name, a host and patterns; the rest are defaults. Remove the first "# " of each line; what is
+  # a comment even then is left out by default.
 `;
 
 const ENV_EXAMPLE_HEAD = `# Copy to .env in the working directory, and remove the "# " in front of what shall differ. The real environment wins over this file.
@@ -52,16 +53,22 @@ function renderGroups(rows: readonly (readonly [string, Row])[]): string[] {
     const groups = keys.slice(0, -1);
     const shared = groups.findIndex((group, depth) => group !== open[depth]);
     const itemBegins = shared >= 0 && groups.at(-1)?.endsWith('[]') === true;
+    const own: string[] = [];
     for (const [depth, group] of groups.entries()) {
-      if (shared >= 0 && depth >= shared) lines.push(`${indent(groups.slice(0, depth))}${group.replace('[]', '')}:`);
+      if (shared >= 0 && depth >= shared) own.push(`${indent(groups.slice(0, depth))}${group.replace('[]', '')}:`);
     }
     open = groups;
     // The first key of an item stands behind its dash, and the comments above it in line with that.
     const margin = itemBegins ? indent(groups).slice(2) : indent(groups);
-    lines.push(...describe(row).map((comment) => `${margin}# ${comment}`));
-    lines.push(`${margin}${itemBegins ? '- ' : ''}${key}: ${inline(row.default ?? row.example)}`);
+    own.push(...describe(row).map((comment) => `${margin}# ${comment}`));
+    own.push(`${margin}${itemBegins ? '- ' : ''}${key}: ${inline(row.default ?? row.example)}`);
+    lines.push(...(row.isLeftOut === true ? commentedOut(own, indent(groups.slice(0, -1))) : own));
   }
   return lines;
+}
+
+function commentedOut(lines: readonly string[], margin: string): string[] {
+  return lines.map((line) => `${margin}# ${line.slice(margin.length)}`);
 }
 
 /** Two spaces for each group, and two more inside the items of a list. */

@@ -105,7 +105,9 @@ mmmq:
       timeout-ms: 1
       max-resends: 0
       backoff: { initial-ms: 5, max-ms: 5 }
+      batch: { max-messages: 1000, max-bytes: 1 }
     - { name: audit, host: "http://[::1]:9000", patterns: ["**"] }
+    - { name: archive, host: "http://localhost:9001", patterns: ["**"], batch: { max-messages: 1 } }
 `);
     expect(settings).toEqual({
       server: { host: '0.0.0.0', port: 0 },
@@ -124,6 +126,7 @@ mmmq:
           timeoutMs: 1,
           maxResends: 0,
           backoff: { initialMs: 5, maxMs: 5 },
+          batch: { maxMessages: 1000, maxBytes: 1 },
         },
         {
           name: 'audit',
@@ -133,8 +136,21 @@ mmmq:
           maxResends: 3,
           backoff: { initialMs: 1000, maxMs: 60000 },
         },
+        {
+          name: 'archive',
+          host: 'http://localhost:9001',
+          patterns: ['**'],
+          timeoutMs: 30000,
+          maxResends: 3,
+          backoff: { initialMs: 1000, maxMs: 60000 },
+          batch: { maxMessages: 1, maxBytes: 1048576 },
+        },
       ],
     });
+  });
+
+  it('takes "batch:" without content as if it were not there', () => {
+    expect(load(dispatchers(dispatcher('batch:'))).dispatchers[0]?.batch).toBeUndefined();
   });
 
   it('resolves a relative root directory against the working directory', () => {
@@ -353,8 +369,13 @@ describe('an unknown key', () => {
     ],
     [
       'of a dispatcher',
-      dispatchers(dispatcher('batch: { max-messages: 1 }')),
-      'mmmq.dispatchers[0].batch = {"max-messages":1}: is not a setting; here are: name, host, patterns, timeout-ms, max-resends, backoff',
+      dispatchers(dispatcher('retry: { max: 1 }')),
+      'mmmq.dispatchers[0].retry = {"max":1}: is not a setting; here are: name, host, patterns, timeout-ms, max-resends, backoff, batch',
+    ],
+    [
+      'of the batches of a dispatcher',
+      dispatchers(dispatcher('batch: { max-messages: 1, wait-ms: 5 }')),
+      'mmmq.dispatchers[0].batch.wait-ms = 5: is not a setting; here are: max-messages, max-bytes',
     ],
     ['that every object has', 'constructor: 5', '"constructor" = 5: is not a setting; here are: server, mmmq'],
     ['that becomes one', 'server: { to-string: 5 }', 'server."to-string" = 5: is not a setting; here are: host, port'],
@@ -453,6 +474,13 @@ describe('a value that breaks its rule', () => {
       expect.stringMatching(/^backoff\.max-ms = 86400001: must be a whole number from 1 to 86400000, not less/),
     ],
     ['backoff: 5', 'backoff = 5: must be a group of settings'],
+    ['batch: 100', 'batch = 100: must be a group of settings'],
+    ['batch: {}', 'batch.max-messages: is missing; it must be a whole number from 1 to 1000'],
+    ['batch: { max-bytes: 5 }', 'batch.max-messages: is missing; it must be a whole number from 1 to 1000'],
+    ['batch: { max-messages: 0 }', 'batch.max-messages = 0: must be a whole number from 1 to 1000'],
+    ['batch: { max-messages: 1001 }', 'batch.max-messages = 1001: must be a whole number from 1 to 1000'],
+    ['batch: { max-messages: 1, max-bytes: 0 }', 'batch.max-bytes = 0: must be a whole number from 1 to 16777216'],
+    ['batch: { max-messages: 1, max-bytes: 16777217 }', 'batch.max-bytes = 16777217: must be a whole number from 1 to 16777216'],
   ])('is refused in a dispatcher: %s', (members, rule) => {
     const lines = refusal(() => load(dispatchers(dispatcher(members))));
     expect(lines).toHaveLength(1);

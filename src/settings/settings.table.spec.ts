@@ -34,6 +34,8 @@ describe('the table of settings', () => {
       'mmmq.dispatchers[].max-resends': 3,
       'mmmq.dispatchers[].backoff.initial-ms': 1000,
       'mmmq.dispatchers[].backoff.max-ms': 60_000,
+      'mmmq.dispatchers[].batch.max-messages': undefined,
+      'mmmq.dispatchers[].batch.max-bytes': 1024 * 1024,
     });
   });
 });

@@ -11,7 +11,9 @@ export interface Setting<Default> {
   /** The variables that override it; the first one that is set wins. */
   readonly variables: readonly string[];
   /** A value to show where there is no default. */
-  readonly example?: string | readonly string[];
+  readonly example?: string | number | readonly string[];
+  /** It belongs to a group that changes what is done by being there, and so is not there by default. */
+  readonly isLeftOut?: boolean;
 }
 
 const MAX_TIMER_MS = 2_147_483_647;
@@ -122,6 +124,21 @@ export const SETTINGS = {
     rule: wholeNumber(1, MAX_BACKOFF_MS, ', not less than the first wait'),
     meaning: 'Longest wait in milliseconds',
     variables: [],
+  },
+  'mmmq.dispatchers[].batch.max-messages': {
+    default: undefined,
+    rule: wholeNumber(1, 1000),
+    meaning: 'Most messages of one request to /messages/batch, which takes what is there; without "batch" each goes to /messages alone',
+    variables: [],
+    example: 100,
+    isLeftOut: true,
+  },
+  'mmmq.dispatchers[].batch.max-bytes': {
+    default: 1_048_576,
+    rule: wholeNumber(1, 16_777_216),
+    meaning: 'Largest request body of a batch in bytes; a message that is larger goes in a batch of one',
+    variables: [],
+    isLeftOut: true,
   },
 } as const satisfies Record<string, Setting<string | number | undefined>>;
 

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { Transform, Type } from 'class-transformer';
-import { IsArray, IsObject, ValidateNested } from 'class-validator';
+import { IsArray, IsObject, IsOptional, ValidateNested } from 'class-validator';
 import { SETTINGS, type SettingPath } from './settings.table.js';
 
 /*
@@ -82,6 +82,22 @@ export class BackoffSettings {
   readonly maxMs: number = SETTINGS['mmmq.dispatchers[].backoff.max-ms'].default;
 }
 
+/** Delivery in batches: how much one request may have. */
+export interface DispatcherBatch {
+  /** Most messages, 1 to 1000. */
+  readonly maxMessages: number;
+  /** Largest request body, in bytes. A message that is larger goes in a batch of one. Default 1 MiB, at most 16 MiB. */
+  readonly maxBytes: number;
+}
+
+export class DispatcherBatchSettings implements DispatcherBatch {
+  @Checked('mmmq.dispatchers[].batch.max-messages')
+  readonly maxMessages!: number;
+
+  @Checked('mmmq.dispatchers[].batch.max-bytes')
+  readonly maxBytes: number = SETTINGS['mmmq.dispatchers[].batch.max-bytes'].default;
+}
+
 export class DispatcherSettings {
   /** Spelled as a topic, 100 characters at most, not beginning with `dlq.`, unique also when case is ignored. */
   @Checked('mmmq.dispatchers[].name')
@@ -105,6 +121,10 @@ export class DispatcherSettings {
 
   @Group(() => BackoffSettings)
   readonly backoff: BackoffSettings = new BackoffSettings();
+
+  /** Left out, each message is delivered on its own. */
+  @OptionalGroup(() => DispatcherBatchSettings)
+  readonly batch?: DispatcherBatch | undefined;
 }
 
 export class MmmqSettings {
@@ -143,6 +163,17 @@ function Group(type: () => new () => object): PropertyDecorator {
   return (target, property) => {
     Type(type)(target, property);
     Transform(({ value }: { value: unknown }) => (value === null ? new (type())() : value))(target, property);
+    IsObject({ message: 'must be a group of settings' })(target, property);
+    ValidateNested()(target, property);
+  };
+}
+
+/** Settings that need not be there as a group. Given without content, they are not. */
+function OptionalGroup(type: () => new () => object): PropertyDecorator {
+  return (target, property) => {
+    Type(type)(target, property);
+    Transform(({ value }: { value: unknown }) => value ?? undefined)(target, property);
+    IsOptional()(target, property);
     IsObject({ message: 'must be a group of settings' })(target, property);
     ValidateNested()(target, property);
   };

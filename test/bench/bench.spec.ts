@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import { temporaryDirectories } from '../support/temporary-directory.js';
 
 const BENCH = join(import.meta.dirname, '../../bench/dist/main.js');
-const CLAIMS = ['latency', 'publish', 'delivery', 'backlog', 'stored', 'topics'];
+const CLAIMS = ['latency', 'publish', 'delivery', 'backlog', 'stored', 'topics', 'disk-queue'];
 const TIMEOUT_MS = 300_000;
 
 interface Results {

@@ -14,7 +14,7 @@ import type { Message } from '../../src/message/index.js';
  *    5. the files have the structure that the format gives them, to the last byte;
  *    6. a checkpoint stands between the last one whose commit returned and the first message without a verdict;
  *    7. at rest every message has reached every dispatcher or its dead letters; on the way, each only after the one before it had its verdict
- *       and was committed.
+ *       and was committed, or together with it: a batch begins with the first message that is not committed.
  *
  * The other three (recovery twice gives the same files, no false acknowledgement after a fault and a refused start changes nothing, a crash
  * always starts) need the disk itself and are the sweep's.
@@ -54,7 +54,7 @@ export class Oracle {
   /** By dispatcher and topic. */
   private readonly deliveries = new Map<string, Delivering>();
   private readonly byId = new Map<string, Submission>();
-  /** The offset that this process sent last, by dispatcher and topic. Behind its first one it knows what is committed. */
+  /** The offset that this process sent last, the first one of a batch, by dispatcher and topic. Behind its first one it knows what is committed. */
   private readonly sent = new Map<string, number>();
   private process = 0;
   private submissions = 0;
@@ -140,9 +140,9 @@ export class Oracle {
     history.visible = Math.max(history.visible, offset + 1);
   }
 
-  /** A message goes out to a consumer. */
-  delivering(dispatcher: string, topic: string, offset: number, payload: Buffer): void {
-    this.shown(topic, offset, payload);
+  /** A message, or a batch that begins at the offset, goes out to a consumer. */
+  delivering(dispatcher: string, topic: string, offset: number, payloads: readonly Buffer[]): void {
+    for (const [index, payload] of payloads.entries()) this.shown(topic, offset + index, payload);
     const { committed } = this.delivery(dispatcher, topic);
     const next = this.firstWithoutVerdict(dispatcher, topic);
     if (offset > next) throw new Violation(`${dispatcher} was sent offset ${offset} of ${topic}, but ${next} has no verdict`);

@@ -145,8 +145,14 @@ export class RepairSweep {
       await broker.open();
       await this.workload.run(broker);
     };
-    await broker.clock.run(work(), Number.POSITIVE_INFINITY);
-    while (!broker.isAtRest) if (!broker.clock.advance()) await broker.clock.run(Promise.resolve(), 0);
+    await this.guard('the workload', async () => {
+      await broker.clock.run(work(), Number.POSITIVE_INFINITY);
+      while (!broker.isAtRest) {
+        // A broker that breaks a promise may never come to rest.
+        broker.assertNothingBroken();
+        if (!broker.clock.advance()) await broker.clock.run(Promise.resolve(), 0);
+      }
+    });
     return [...states, disk.state];
   }
 

@@ -1,5 +1,6 @@
 import { ErrorCode, Host, isDeadLetterTopic, MmmqError, Turns, type Clock, type LogEntry, type TopicLog } from '../../src/core/index.js';
 import type { ConsumerReply, ConsumerRequest } from '../../src/dispatcher/index.js';
+import { BatchRoom } from '../../src/dispatcher/batch-room.js';
 import { DispatcherWorker } from '../../src/dispatcher/dispatcher-worker.js';
 import { WorkerState } from '../../src/dispatcher/dispatcher-worker.state.js';
 import { messageOf, type Message, type MessageDraft } from '../../src/message/index.js';
@@ -11,6 +12,7 @@ import type { SimulatedDisk } from './simulated-disk.js';
 
 export const ROOT_DIR = '/data';
 const HOST = Host.of('http://127.0.0.1:1');
+const ACK = '{"acknowledgement":"ACK"}';
 const READ_LIMITS = { maxCount: 1000, maxBytes: 1024 * 1024 };
 
 /** Time that passes only when nothing else can happen. */
@@ -76,6 +78,8 @@ export interface SimulatedBrokerOptions {
   /** None where it is left out. */
   readonly reserveBytes?: number;
   readonly dispatchers: readonly string[];
+  /** So many messages in a request at most; each alone where it is left out. */
+  readonly batchMaxMessages?: number;
   readonly consumer: ConsumerBehaviour;
 }
 
@@ -91,6 +95,8 @@ export class SimulatedBroker {
   private readonly creations = new Map<string, Promise<TopicQueue>>();
   private readonly workers: DispatcherWorker[] = [];
   private readonly idempotencyMemory = new IdempotencyMemory();
+  /** How often the consumer came to each message, by dispatcher, topic and offset. */
+  private readonly judged = new Map<string, number>();
   private isDispatching = false;
   private broken: unknown;
 
@@ -192,9 +198,11 @@ export class SimulatedBroker {
 
   private subscribe(queue: TopicQueue): void {
     if (isDeadLetterTopic(queue.topic)) return;
-    for (const name of this.options.dispatchers) {
+    const { dispatchers, batchMaxMessages: maxMessages } = this.options;
+    const batch = maxMessages === undefined ? undefined : { maxMessages, maxBytes: 1024 * 1024 };
+    for (const name of dispatchers) {
       const worker = new DispatcherWorker(
-        { name, host: HOST, timeoutMs: 1_000, maxResends: 1, backoff: { initialMs: 10, maxMs: 100 } },
+        { name, host: HOST, timeoutMs: 1_000, maxResends: 1, backoff: { initialMs: 10, maxMs: 100 }, batch },
         this.watched(queue),
         { post: (request) => this.post(name, request), close: () => Promise.resolve() },
         {
@@ -208,7 +216,7 @@ export class SimulatedBroker {
             },
           },
         },
-        new Turns(128),
+        { turns: new Turns(128), batchRoom: new BatchRoom() },
       );
       this.workers.push(worker);
       worker.start();
@@ -232,22 +240,43 @@ export class SimulatedBroker {
     };
   }
 
-  private async post(dispatcher: string, { headers, body }: ConsumerRequest): Promise<ConsumerReply> {
+  private async post(dispatcher: string, request: ConsumerRequest): Promise<ConsumerReply> {
+    const { headers, body, path } = request;
     const topic = String(headers['mmmq-topic']);
     const offset = Number(headers['mmmq-offset']);
-    this.tell(() => this.oracle.delivering(dispatcher, topic, offset, Buffer.from(body)));
+    const isBatch = path === '/messages/batch';
+    // A copy: what was shown must not change with the broker's memory.
+    const payloads = isBatch ? elementsOf(Buffer.from(body)) : [Buffer.from(body)];
+    this.tell(() => this.oracle.delivering(dispatcher, topic, offset, payloads));
     await Promise.resolve();
-    const answer = (text: string): ConsumerReply => ({ kind: 'answer', status: 200, body: Buffer.from(text) });
-    switch (this.options.consumer(offset, Number(headers['mmmq-attempt']))) {
+    const verdicts: string[] = [];
+    for (let index = 0; index < payloads.length; index += 1) {
+      const verdict = this.judge(dispatcher, topic, offset + index);
+      if (verdict === undefined && index === 0) return { kind: 'failure', reason: 'ECONNRESET' };
+      // In the middle of a batch a consumer that vanishes says nothing of the rest, or something that nobody understands.
+      if (verdict === undefined) verdicts.push(...((offset + index) % 2 === 0 ? [] : ['null']));
+      else verdicts.push(verdict);
+      if (verdict !== ACK) break;
+    }
+    const text = isBatch ? `[${verdicts.join()}]` : String(verdicts[0]);
+    return { kind: 'answer', status: 200, body: Buffer.from(text) };
+  }
+
+  /** What the consumer answers to a message; undefined where it does not. */
+  private judge(dispatcher: string, topic: string, offset: number): string | undefined {
+    const key = `${dispatcher} ${topic} ${offset}`;
+    const attempt = (this.judged.get(key) ?? 0) + 1;
+    this.judged.set(key, attempt);
+    switch (this.options.consumer(offset, attempt)) {
       case 'ack':
         this.oracle.verdict(dispatcher, topic, offset);
-        return answer('{"acknowledgement":"ACK"}');
+        return ACK;
       case 'nack':
-        return answer('{"acknowledgement":"NACK"}');
+        return '{"acknowledgement":"NACK"}';
       case 'reject':
-        return answer('{"acknowledgement":"NACK","retry":false,"reason":"not mine"}');
+        return '{"acknowledgement":"NACK","retry":false,"reason":"not mine"}';
       case 'vanish':
-        return { kind: 'failure', reason: 'ECONNRESET' };
+        return undefined;
     }
   }
 
@@ -281,4 +310,18 @@ export class SimulatedBroker {
     await Promise.all(this.workers.map((worker) => worker.stop()));
     await this.engine.close();
   }
+}
+
+/** The bytes of each element of a JSON array of objects. Written apart from the broker's own code: braces in strings do not occur here. */
+function elementsOf(array: Buffer): readonly Buffer[] {
+  const text = array.toString('latin1');
+  const elements: Buffer[] = [];
+  let depth = 0;
+  let start = 0;
+  for (const { index, 0: brace } of text.matchAll(/[{}]/g)) {
+    if (brace === '{' && depth === 0) start = index;
+    depth += brace === '{' ? 1 : -1;
+    if (depth === 0) elements.push(array.subarray(start, index + 1));
+  }
+  return elements;
 }

@@ -9,6 +9,8 @@ export interface Workload {
   /** Its messages have ids, and are sent again later. */
   readonly hasIds?: boolean;
   readonly dispatchers: readonly string[];
+  /** So many messages in a request at most; each alone where it is left out. */
+  readonly batchMaxMessages?: number;
   readonly consumer: ConsumerBehaviour;
   /** Ends when every producer has its answers. What a producer is refused it does not send again, unless the message has an id. */
   run(broker: SimulatedBroker): Promise<void>;
@@ -30,6 +32,24 @@ const MOODY: ConsumerBehaviour = (offset, attempt) => {
     case 3:
       return attempt === 1 ? 'vanish' : 'ack';
     case 4:
+      return 'nack';
+    default:
+      return 'ack';
+  }
+};
+
+/** The same for batches of four, so that each of it comes at the beginning of one and in the middle. */
+const MOODY_WITH_BATCHES: ConsumerBehaviour = (offset, attempt) => {
+  switch (offset % 10) {
+    case 1:
+      return attempt === 1 ? 'nack' : 'ack';
+    case 4:
+      return 'reject';
+    case 0:
+    case 3:
+    case 6:
+      return attempt === 1 ? 'vanish' : 'ack';
+    case 8:
       return 'nack';
     default:
       return 'ack';
@@ -134,6 +154,19 @@ export const WORKLOADS: readonly Workload[] = [
     run: async (broker) => {
       broker.dispatch();
       await producers(broker, ['order.created'], 2, 4);
+    },
+  },
+  {
+    ...plain,
+    name: 'dispatching in batches',
+    segmentMaxBytes: 700,
+    dispatchers: ['orders'],
+    batchMaxMessages: 4,
+    consumer: MOODY_WITH_BATCHES,
+    run: async (broker) => {
+      await producers(broker, ['order.created'], 2, 3);
+      broker.dispatch();
+      await producers(broker, ['order.created'], 2, 2);
     },
   },
   {

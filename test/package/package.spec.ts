@@ -28,6 +28,19 @@ const TSCONFIG = {
   include: ['src'],
 };
 
+const SPOOL = `
+  import { DiskQueue, DiskQueueModule, FileError, type DiskQueueOptions, type InFlightMessage } from 'mmmq/disk-queue';
+
+  const options: DiskQueueOptions = { dir: 'spool', name: 'orders', syncEvery: 1 };
+  const queue: DiskQueue = await DiskQueue.open(options);
+  await Promise.all(['first', 'second'].map((text) => queue.put(Buffer.from(text))));
+  for (let item: InFlightMessage | undefined; (item = await queue.takeInFlight()) !== undefined; await item.confirm())
+    console.log(item.bytes.toString());
+  console.log(queue.depth);
+  await queue.close().catch((error: unknown) => console.error(error instanceof FileError ? error.path : error));
+  DiskQueueModule.forRoot([options]);
+`;
+
 const run = promisify(execFile);
 const newDirectory = temporaryDirectories();
 const start = nodeProcesses();
@@ -95,16 +108,37 @@ describe('the package, installed from its tarball', () => {
   );
 
   it(
+    'has a disk queue that is of use alone, type-checked, compiled and run',
+    async () => {
+      await mkdir(join(app, 'src'), { recursive: true });
+      await writeFile(join(app, 'src/spool.ts'), SPOOL);
+      expect(await compile(app)).toEqual([]);
+      const spool = start(join(app, 'dist/spool.js'), { cwd: app });
+      expect(await spool.ended()).toEqual({ code: 0, signal: null });
+      expect(spool.output).toBe('first\nsecond\n0\n');
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
     'is entered through its index alone',
     async () => {
       await writeFile(
         join(app, 'entrances.mjs'),
-        entrancesProgram(['mmmq', 'mmmq/express', 'mmmq/package.json', 'mmmq/dist/index.js', 'mmmq/dist/storage/index.js']),
+        entrancesProgram([
+          'mmmq',
+          'mmmq/disk-queue',
+          'mmmq/express',
+          'mmmq/package.json',
+          'mmmq/dist/index.js',
+          'mmmq/dist/storage/index.js',
+        ]),
       );
       const program = start(join(app, 'entrances.mjs'), { cwd: app });
       expect(await program.ended()).toEqual({ code: 0, signal: null });
       expect(JSON.parse(program.output)).toEqual({
         mmmq: 'found',
+        'mmmq/disk-queue': 'found',
         'mmmq/express': 'found',
         'mmmq/package.json': 'found',
         'mmmq/dist/index.js': 'ERR_PACKAGE_PATH_NOT_EXPORTED',
@@ -117,7 +151,8 @@ describe('the package, installed from its tarball', () => {
   it(
     'exports every type that one of its declarations mentions',
     () => {
-      for (const index of ['index.d.ts', 'express/index.d.ts']) expect(unexportedTypes(join(unpacked, 'dist', index))).toEqual([]);
+      for (const index of ['index.d.ts', 'disk-queue/index.d.ts', 'express/index.d.ts'])
+        expect([index, unexportedTypes(join(unpacked, 'dist'), index)]).toEqual([index, []]);
     },
     TIMEOUT_MS,
   );
@@ -143,7 +178,8 @@ describe('the package, installed from its tarball', () => {
 const NAMELESS: ReadonlySet<string> = new Set(['BackoffSettings', 'BrokerSettings', 'DispatcherSettings', 'Partially']);
 
 /** What the exported declarations mention of the package's own and its index does not export: `Dispatcher mentions Backoff`. */
-function unexportedTypes(index: string): readonly string[] {
+function unexportedTypes(dist: string, entranceFile: string): readonly string[] {
+  const index = join(dist, entranceFile);
   const { NodeNext: module } = ts.ModuleKind;
   const program = ts.createProgram([index], { module, target: ts.ScriptTarget.ES2023, types: [] });
   const checker = program.getTypeChecker();
@@ -157,7 +193,7 @@ function unexportedTypes(index: string): readonly string[] {
   const isOwn = (symbol: ts.Symbol): boolean =>
     symbol.declarations?.some((declaration) => {
       const statement = ts.isVariableDeclaration(declaration) ? declaration.parent.parent : declaration;
-      return ts.isSourceFile(statement.parent) && statement.parent.fileName.startsWith(dirname(index));
+      return ts.isSourceFile(statement.parent) && statement.parent.fileName.startsWith(dist);
     }) ?? false;
   const unexported = new Set<string>();
   for (const [symbol, name] of exported) {

@@ -1,4 +1,4 @@
-import { MAX_ANSWER_BYTES, type ConsumerReply, type ConsumerRequest } from './consumer-client.port.js';
+import type { ConsumerReply, ConsumerRequest } from './consumer-client.port.js';
 import { FailureReason } from './failure-reason.js';
 
 /**
@@ -33,14 +33,14 @@ export class Attempt {
   begin(status: number, headers: AnswerHeaders): void {
     this.status = status;
     this.retryAfter = first(headers['retry-after']);
-    if (Number(first(headers['content-length'])) > MAX_ANSWER_BYTES) this.fail(FailureReason.answerTooLarge);
+    if (Number(first(headers['content-length'])) > this.request.maxAnswerBytes) this.failAsTooLarge();
   }
 
   /** Takes the chunk as it is, without a copy. */
   receive(chunk: Buffer): void {
     if (this.settled) return;
     this.bytes += chunk.length;
-    if (this.bytes > MAX_ANSWER_BYTES) this.fail(FailureReason.answerTooLarge);
+    if (this.bytes > this.request.maxAnswerBytes) this.failAsTooLarge();
     else this.chunks.push(chunk);
   }
 
@@ -52,6 +52,10 @@ export class Attempt {
 
   fail(reason: string): void {
     this.settle({ kind: 'failure', reason });
+  }
+
+  private failAsTooLarge(): void {
+    this.fail(FailureReason.answerLargerThan(this.request.maxAnswerBytes));
   }
 
   private readonly onStop = (): void => this.fail(FailureReason.stopping);

@@ -1,20 +1,21 @@
 import type { Host } from '../../core/index.js';
 
-/** One attempt to hand a message to a consumer. */
+/** One attempt to hand a message, or a batch of them, to a consumer. */
 export interface ConsumerRequest {
   readonly host: Host;
+  /** Below the host: `/messages`, or `/messages/batch`. */
+  readonly path: string;
   /** The headers, lower-case names; values are printable ASCII. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The stored message, sent as it is. */
+  /** The stored message, or a JSON array of stored messages, sent as it is. */
   readonly body: Buffer;
   /** One deadline for the whole attempt, from connect to the last byte of the answer, in milliseconds. */
   readonly timeoutMs: number;
+  /** An answer of more bytes is not read to its end: the attempt fails. */
+  readonly maxAnswerBytes: number;
   /** Ends the attempt early (the broker stops). */
   readonly signal: AbortSignal;
 }
-
-/** An answer larger than this is not read to its end and is no proper answer. */
-export const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** What came of one attempt. A failure to get an answer is an outcome that is expected, not an error: it is never thrown. */
 export type ConsumerReply =
@@ -22,9 +23,9 @@ export type ConsumerReply =
   | { readonly kind: 'failure'; readonly reason: string };
 
 /**
- * How a dispatcher speaks to its consumer: `POST {host}/messages`.
+ * How a dispatcher speaks to its consumer: `POST {host}{path}`.
  *
- * Every implementation bounds the whole attempt in time (`timeoutMs`) and the answer in bytes (`MAX_ANSWER_BYTES`), follows no redirect,
+ * Every implementation bounds the whole attempt in time (`timeoutMs`) and the answer in bytes (`maxAnswerBytes`), follows no redirect,
  * frees its socket on every path, and never throws.
  */
 export interface ConsumerClient {

@@ -11,14 +11,7 @@ import { create as createAxios, type CreateAxiosDefaults } from 'axios';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { until } from '../../../test/support/until.js';
 import { Host } from '../../core/index.js';
-import {
-  HttpServiceConsumerClient,
-  MAX_ANSWER_BYTES,
-  UndiciConsumerClient,
-  type ConsumerClient,
-  type ConsumerReply,
-  type ConsumerRequest,
-} from './index.js';
+import { HttpServiceConsumerClient, UndiciConsumerClient, type ConsumerClient, type ConsumerReply, type ConsumerRequest } from './index.js';
 import { verdictOf } from '../verdict.js';
 
 /** For a test that lets an attempt run out of time. */
@@ -26,6 +19,7 @@ const SHORT_MS = 100;
 /** For a test in which the deadline must not strike. */
 const LONG_MS = 20_000;
 
+const MAX_ANSWER_BYTES = 64 * 1024;
 const ACK = '{"acknowledgement":"ACK"}';
 const ACK_ANSWER = `HTTP/1.1 200 OK\r\ncontent-length: ${ACK.length}\r\n\r\n${ACK}`;
 const HEADERS = { 'content-type': 'application/json', 'mmmq-topic': 'order.created', 'mmmq-offset': '41' };
@@ -126,7 +120,16 @@ function httpService(config: CreateAxiosDefaults = {}): HttpService {
 }
 
 function requestTo(host: Host, more: Partial<ConsumerRequest> = {}): ConsumerRequest {
-  return { host, headers: HEADERS, body: BODY, timeoutMs: LONG_MS, signal: new AbortController().signal, ...more };
+  return {
+    host,
+    path: '/messages',
+    headers: HEADERS,
+    body: BODY,
+    timeoutMs: LONG_MS,
+    maxAnswerBytes: MAX_ANSWER_BYTES,
+    signal: new AbortController().signal,
+    ...more,
+  };
 }
 
 function countActive(kind: string): number {
@@ -198,6 +201,16 @@ describe.each<[string, () => ConsumerClient]>([
       const consumer = await consumerThatAcks();
       await client.post(requestTo(consumer.host()));
       expect(split(consumer.requests[0])[0]).toMatch(/^POST \/messages HTTP/);
+    });
+
+    it('goes to where it says below the host', async () => {
+      const consumer = await consumerThatAcks();
+      await client.post(requestTo(consumer.host('http', '/base'), { path: '/messages/batch' }));
+      await client.post(requestTo(consumer.host(), { path: '/messages/batch' }));
+      expect(consumer.requests.map((request) => split(request)[0].split('\r\n', 1)[0])).toEqual([
+        'POST /base/messages/batch HTTP/1.1',
+        'POST /messages/batch HTTP/1.1',
+      ]);
     });
 
     it('carries the largest message unchanged', async () => {
@@ -367,6 +380,13 @@ describe.each<[string, () => ConsumerClient]>([
       const consumer = await RawConsumer.start((socket) => socket.write(answer));
       expect(await client.post(requestTo(consumer.host()))).toEqual(TOO_LARGE);
       await consumer.allClosed();
+    });
+
+    it('is bounded by what the request says', async () => {
+      expect(await reply(sized(tooLong), { maxAnswerBytes: tooLong.length })).toMatchObject({ kind: 'answer', body: tooLong });
+      expect(await reply(chunked(tooLong), { maxAnswerBytes: tooLong.length })).toMatchObject({ kind: 'answer', body: tooLong });
+      expect(await reply(sized(Buffer.from(ACK)), { maxAnswerBytes: 24 })).toEqual(failure('answer larger than 24 bytes'));
+      expect(await reply(chunked(Buffer.from(ACK)), { maxAnswerBytes: 24 })).toEqual(failure('answer larger than 24 bytes'));
     });
 
     it('is a failure as soon as the length is announced', async () => {

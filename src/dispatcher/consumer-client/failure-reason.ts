@@ -1,12 +1,10 @@
-import { MAX_ANSWER_BYTES } from './consumer-client.port.js';
-
 /** The failures that the clients bring about themselves. */
 export const FailureReason = {
   stopping: 'broker is stopping',
-  answerTooLarge: `answer larger than ${MAX_ANSWER_BYTES} bytes`,
   cutShort: 'connection closed before the answer was complete',
   unaskedContinue: '100 Continue that was not asked for',
   unaskedUpgrade: 'upgrade that was not asked for',
+  answerLargerThan: (maxBytes: number): string => `answer larger than ${maxBytes} bytes`,
   noAnswerWithin: (timeoutMs: number): string => `no answer within ${timeoutMs} ms`,
 } as const;
 

@@ -63,10 +63,10 @@ async function exchange(axios: AxiosInstance, request: ConsumerRequest, attempt:
   });
 }
 
-function configOf(axios: AxiosInstance, { host, headers, body }: ConsumerRequest, signal: AbortSignal): AxiosRequestConfig {
+function configOf(axios: AxiosInstance, { host, path, headers, body }: ConsumerRequest, signal: AbortSignal): AxiosRequestConfig {
   return {
     method: 'post',
-    url: host.url('/messages'),
+    url: host.url(path),
     // A base URL of the application is not for the consumer, whose host is a setting of the dispatcher.
     allowAbsoluteUrls: true,
     // No accept-encoding: an encoded answer would not be decoded.

@@ -74,8 +74,8 @@ class Connection {
     return this.socket !== undefined && this.socket.writableLength > 0;
   }
 
-  post({ host, headers, body }: ConsumerRequest, attempt: Attempt): void {
-    this.client.dispatch({ method: 'POST', path: `${host.path}/messages`, headers, body }, new AnswerHandler(attempt));
+  post({ host, path, headers, body }: ConsumerRequest, attempt: Attempt): void {
+    this.client.dispatch({ method: 'POST', path: `${host.path}${path}`, headers, body }, new AnswerHandler(attempt));
   }
 
   async destroy(): Promise<void> {

@@ -1,10 +1,14 @@
 import type { Mutant } from '../mutant.js';
 
 const WORKER = 'src/dispatcher/dispatcher-worker.ts';
-const DELIVER = 'const outcome = await this.deliver(offset);';
-const COMMIT = "await this.insist('the commit failed', () => this.topicQueue.commit(this.options.name, offset + 1));";
+const SENDER = 'src/dispatcher/sender.ts';
+const SEND = 'const sent = await this.send(offset);';
+const COMMIT = "await this.insist('the commit failed', () => this.topicQueue.commit(this.options.name, nextOffset));";
+const COMMIT_ACKS = "if (acks > 0) await this.commit(next, 'delivered');";
+const AFTER_NACK = "if (other?.kind === 'nack') return await this.afterNack(next, other, answer);";
 const KEEP = 'const kept = await this.runtime.topicQueues.append(deadLetter);';
 const seenIn = 'dispatching';
+const seenInBatches = 'dispatching in batches';
 
 /** A worker: verdict (and dead letter), then the checkpoint, then the next message. */
 export const DELIVERY_MUTANTS: readonly Mutant[] = [
@@ -12,8 +16,8 @@ export const DELIVERY_MUTANTS: readonly Mutant[] = [
     name: 'a message is committed before it is sent',
     seenIn,
     edits: [
-      { file: WORKER, find: DELIVER, replace: `${COMMIT} ${DELIVER}` },
-      { file: WORKER, find: `    ${COMMIT}\n    this.nextOffset`, replace: '    this.nextOffset' },
+      { file: WORKER, find: SEND, replace: `${COMMIT.replace('nextOffset', 'offset + 1')} ${SEND}` },
+      { file: WORKER, find: `    ${COMMIT}\n    this.counters`, replace: '    this.counters' },
     ],
   },
   {
@@ -24,12 +28,12 @@ export const DELIVERY_MUTANTS: readonly Mutant[] = [
   {
     name: 'a commit that failed is not tried again',
     seenIn,
-    edits: [{ file: WORKER, find: COMMIT, replace: 'await this.topicQueue.commit(this.options.name, offset + 1).catch(() => undefined);' }],
+    edits: [{ file: WORKER, find: COMMIT, replace: 'await this.topicQueue.commit(this.options.name, nextOffset).catch(() => undefined);' }],
   },
   {
     name: 'only every other message is committed',
     seenIn,
-    edits: [{ file: WORKER, find: COMMIT, replace: `if (offset % 2 === 1) ${COMMIT}` }],
+    edits: [{ file: WORKER, find: COMMIT, replace: `if (nextOffset % 2 === 0) ${COMMIT}` }],
   },
   {
     name: 'the next message is sent together with the one before',
@@ -37,10 +41,9 @@ export const DELIVERY_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: WORKER,
-        find: DELIVER,
-        replace: `const ahead = offset + 1 < this.topicQueue.count ? this.read(offset + 1) : undefined;
-    await ahead?.then((entry) => (entry.payload === undefined ? undefined : this.post(offset + 1, entry.payload, 1)));
-    ${DELIVER}`,
+        find: SEND,
+        replace: `if (offset + 1 < this.topicQueue.count) await this.sender.send(offset + 1).catch(() => undefined);
+    ${SEND}`,
       },
     ],
   },
@@ -50,8 +53,8 @@ export const DELIVERY_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: WORKER,
-        find: "return { kind: 'wait', run: progress.improperRun, problem, longerMs: verdict.retryAfterMs };",
-        replace: "return { kind: 'end', outcome: 'delivered' };",
+        find: "if (other?.kind === 'improper') return this.afterImproper(next, count, other);",
+        replace: "if (other?.kind === 'improper') await this.commit(next + 1, 'delivered');",
       },
     ],
   },
@@ -61,8 +64,8 @@ export const DELIVERY_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: WORKER,
-        find: "return { kind: 'giveUp', refusal: { attempts, cause, reason: verdict.reason || cause, answer } };",
-        replace: "return { kind: 'end', outcome: 'delivered' };",
+        find: 'const outcome = await this.giveUp(offset, { attempts, cause, reason: reason || cause, answer });',
+        replace: "const outcome = 'delivered';",
       },
     ],
   },
@@ -98,10 +101,9 @@ export const DELIVERY_MUTANTS: readonly Mutant[] = [
     seenIn,
     edits: [
       {
-        file: WORKER,
-        find: 'const entry = await this.read(offset);\n    if (this.stopping',
-        replace:
-          "const entry = await this.read(offset).catch((): LogEntry => ({ offset, corruption: 'reading failed' }));\n    if (this.stopping",
+        file: SENDER,
+        find: 'const parcel = await this.parcelFrom(offset);',
+        replace: "const parcel = await this.parcelFrom(offset).catch(() => ({ offset, corruption: 'reading failed' }));",
       },
     ],
   },
@@ -132,6 +134,54 @@ export const DELIVERY_MUTANTS: readonly Mutant[] = [
     seenIn,
     edits: [
       { file: WORKER, find: 'this.topicQueue.onArrival(() => this.wake());', replace: 'this.topicQueue.onArrival(() => undefined);' },
+    ],
+  },
+  {
+    name: 'one message more than a batch has ACKs in front is committed',
+    seenIn: seenInBatches,
+    edits: [{ file: WORKER, find: COMMIT_ACKS, replace: COMMIT_ACKS.replace('next,', 'other === undefined ? next : next + 1,') }],
+  },
+  {
+    name: 'a batch is committed before it has its answer',
+    seenIn: seenInBatches,
+    edits: [
+      {
+        file: SENDER,
+        find: 'const { count } = parcel;',
+        replace: `const { count } = parcel;
+    if (count > 1) await this.parts.topicQueue.commit(this.parts.dispatcher.name, offset + count);`,
+      },
+    ],
+  },
+  {
+    name: 'what stands in a batch behind a message that is refused is passed with it',
+    seenIn: seenInBatches,
+    edits: [
+      {
+        file: WORKER,
+        find: AFTER_NACK,
+        replace: `if (other?.kind === 'nack') {
+      const wait = await this.afterNack(next, other, answer);
+      if (wait === undefined && count > acks + 1) await this.commit(offset + count, 'delivered');
+      return wait;
+    }`,
+      },
+    ],
+  },
+  {
+    name: 'an answer to a batch that ends early counts for all of it',
+    seenIn: seenInBatches,
+    edits: [{ file: WORKER, find: 'const next = offset + acks;', replace: 'const next = offset + (other === undefined ? count : acks);' }],
+  },
+  {
+    name: 'what is no verdict in the answer to a batch counts as an ACK',
+    seenIn: seenInBatches,
+    edits: [
+      {
+        file: 'src/dispatcher/batch-verdicts.ts',
+        find: "if (verdict.kind === 'improper') return { acks, other: { ...verdict, reason: `status ${status}, ${verdict.reason}` } };",
+        replace: '',
+      },
     ],
   },
 ];
