@@ -134,7 +134,7 @@ describe('a flood on a disk that hangs', () => {
     disk.held = new Gate();
     const dir = await newDirectory();
     const maxBytes = 16 * MIB;
-    const count = 60;
+    const count = 160;
     const broker = { storage: { rootDir: join(dir, 'data') }, message: { maxBytes: MIB }, batch: { maxBytes: MIB }, pending: { maxBytes } };
     const { app, port } = await brokerApplication({ fileSystem: disk, broker });
     await writeFile(join(dir, 'flood.mjs'), FLOOD);
@@ -147,8 +147,8 @@ describe('a flood on a disk that hangs', () => {
     expect(new Set(statuses())).toEqual(new Set(['429']));
     expect(pending.count).toBeGreaterThan(12);
     expect(pending.bytes).toBeLessThanOrEqual(maxBytes);
-    // What waits, the pass that is on its way in its second copy, and what the server holds of those that it refused.
-    expect(heapAfterCollection() - before).toBeLessThan(3 * maxBytes);
+    // A body's buffer may be twice what has come; the pass that is on its way has two copies more. All that was sent is ten times the bound.
+    expect(heapAfterCollection() - before).toBeLessThan(5 * maxBytes);
 
     const waiting = pending.count;
     disk.held.open();
