@@ -129,14 +129,23 @@ for (let sent = 0; sent < count; sent += 1) {
 `;
 
 describe('a flood on a disk that hangs', () => {
+  let app: INestApplication;
+  const held = new Gate();
+
+  afterEach(async () => {
+    held.open();
+    await app.close();
+  });
+
   it('takes no more memory than the bound on pending publishes allows, is refused beyond it, and stored when the disk goes on', async () => {
     const disk = new SlowDisk();
-    disk.held = new Gate();
+    disk.held = held;
     const dir = await newDirectory();
     const maxBytes = 16 * MIB;
     const count = 160;
     const broker = { storage: { rootDir: join(dir, 'data') }, message: { maxBytes: MIB }, batch: { maxBytes: MIB }, pending: { maxBytes } };
-    const { app, port } = await brokerApplication({ fileSystem: disk, broker });
+    let port: number;
+    ({ app, port } = await brokerApplication({ fileSystem: disk, broker }));
     await writeFile(join(dir, 'flood.mjs'), FLOOD);
     const before = heapAfterCollection();
 
@@ -151,11 +160,9 @@ describe('a flood on a disk that hangs', () => {
     expect(heapAfterCollection() - before).toBeLessThan(5 * maxBytes);
 
     const waiting = pending.count;
-    disk.held.open();
+    held.open();
     await until(() => statuses().length === count);
     expect(statuses().filter((status) => status === '200')).toHaveLength(waiting);
     await until(() => pending.bytes === 0);
-    flood.kill('SIGKILL');
-    await app.close();
   });
 });
