@@ -81,7 +81,7 @@ export class QueueRecovery {
   private async beyond(write: FilePosition, size: number): Promise<{ readonly count: number; readonly end: number }> {
     const proofs = await this.tail.read();
     return this.use(write.file, OpenMode.EXISTING, async (file) => {
-      const proven = proofs === undefined ? size : await proofs.provenEnd(file, write, size);
+      const proven = proofs === undefined ? size : await proofs.renew(file, write, size);
       if (proven < size) {
         this.warn(`${size - proven} bytes that a crash left at the end of ${file.path} are no whole messages, and are cut away`);
         await file.truncate(proven);

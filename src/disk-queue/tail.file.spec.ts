@@ -26,7 +26,7 @@ async function stage(): Promise<Stage> {
       const crc = await tail.prove({ file: FILE, position }, Buffer.from(text));
       if (isAccepted) tail.accept(crc);
     },
-    provenEnd: async (from, size) => (await tail.read())?.provenEnd(data, { file: FILE, position: from }, size),
+    provenEnd: async (from, size) => (await tail.read())?.renew(data, { file: FILE, position: from }, size),
   };
 }
 
@@ -72,6 +72,6 @@ describe('the tail file of a disk queue', () => {
   it('proves nothing for another file', async () => {
     const { tail, write, data } = await stage();
     await write(0, 'aaaa');
-    expect(await (await tail.read())?.provenEnd(data, { file: FILE + 1, position: 0 }, 4)).toBe(0);
+    expect(await (await tail.read())?.renew(data, { file: FILE + 1, position: 0 }, 4)).toBe(0);
   });
 });

@@ -122,26 +122,36 @@ export class TailProofs {
     }
   }
 
-  /** How far the bytes of the file are what was written there, in the order in which it was written. */
-  async provenEnd(file: File, from: FilePosition, size: number): Promise<number> {
+  /**
+   * Finds how far the bytes of the file are what was written there, in the order in which it was written, and writes them once more: the process
+   * that wrote them may have seen a sync fail, and then only the kernel's memory has them, where another sync does not help.
+   * @returns where they end
+   */
+  async renew(file: File, from: FilePosition, size: number): Promise<number> {
     let { position } = from;
     let seed: number | undefined;
     for (;;) {
-      const entry = await this.entryFor(file, { file: from.file, position }, size, seed);
-      if (entry === undefined) return position;
-      position += entry.length;
-      seed = entry.crc;
+      const proven = await this.provenAt(file, { file: from.file, position }, size, seed);
+      if (proven === undefined) return position;
+      await writeFully(file, proven.bytes, position);
+      position += proven.bytes.length;
+      seed = proven.crc;
     }
   }
 
   /** Several may stand for one place: of what was taken back, of an earlier time. Only what is in the file fits its checksum. */
-  private async entryFor(file: File, at: FilePosition, size: number, seed: number | undefined): Promise<TailEntry | undefined> {
+  private async provenAt(
+    file: File,
+    at: FilePosition,
+    size: number,
+    seed: number | undefined,
+  ): Promise<{ readonly bytes: Buffer; readonly crc: number } | undefined> {
     for (const entry of this.entriesAt.get(at.position) ?? []) {
       const isHere = entry.file === at.file && entry.length > 0 && at.position + entry.length <= size;
       if (!isHere || (seed !== undefined && entry.seed !== seed)) continue;
       const bytes = Buffer.alloc(entry.length);
       const length = await readFully(file, bytes, at.position);
-      if (length === entry.length && crc32c(bytes, entry.seed) === entry.crc) return entry;
+      if (length === entry.length && crc32c(bytes, entry.seed) === entry.crc) return { bytes, crc: entry.crc };
     }
     return undefined;
   }

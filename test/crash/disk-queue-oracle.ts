@@ -79,7 +79,12 @@ export class DiskQueueOracle {
   }
 
   emptying(): void {
-    this.messages = this.messages.map((message) => ({ ...message, removal: message.removal === 'none' ? 'emptied' : message.removal }));
+    // What another attempt was to remove may be gone or not.
+    const after = { none: 'emptied', emptied: 'begun' } as const;
+    this.messages = this.messages.map((message) => ({
+      ...message,
+      removal: message.removal === 'none' || message.removal === 'emptied' ? after[message.removal] : message.removal,
+    }));
   }
 
   emptied(): void {
@@ -115,8 +120,8 @@ export class DiskQueueOracle {
     if (isSetAside) return;
     const isRead = new Set(places);
     const last = places.at(-1) ?? -1;
-    // All are gone, or none.
-    const isEmptied = !messages.some(({ removal }, place) => removal === 'emptied' && isRead.has(place));
+    // All are gone, or none; on a full disk, where files go before the metadata can say so, the first ones.
+    const isEmptied = !isWell || !messages.some(({ removal }, place) => removal === 'emptied' && isRead.has(place));
     const isKept = ({ fate, removal }: Message): boolean =>
       fate === 'acknowledged' && (removal === 'none' || (removal === 'emptied' && !isEmptied));
     const missing = messages.filter((message, place) => isKept(message) && !isRead.has(place));

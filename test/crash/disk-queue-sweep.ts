@@ -1,6 +1,6 @@
 import { ErrorCode, MmmqError } from '../../src/core/index.js';
 import { crashImages, type CrashImageOptions } from './crash-images.js';
-import { fingerprint, hasForgotten, powerCut, withoutPendingOf, type DiskState } from './disk-state.js';
+import { fingerprint, powerCut, withoutPendingOf, type DiskState } from './disk-state.js';
 import { DiskQueueOracle, type DiskQueuePromises } from './disk-queue-oracle.js';
 import { DiskQueueUser, QUEUE_DIR } from './disk-queue-user.js';
 import type { DiskQueueWorkload } from './disk-queue-workloads.js';
@@ -17,14 +17,15 @@ import { faultsAt, SimulatedDisk, type Call, type Fault } from './simulated-disk
  * - Its errors: every call fails with every error, once, three times and until somebody mends the disk. Then everything goes on by itself:
  *   what was acknowledged is given, what was refused is not, nothing is set aside. Steps on the way and the end are crashed too.
  *
- * As in sweep.ts: nothing is tried twice, and the machine is restarted where a sync has failed.
+ * Nothing is tried twice, as in sweep.ts. Other than there, a process is also started where another one's sync has failed and the machine has gone
+ * on: what the kernel has forgotten and still shows is written once more.
  */
 
 export interface DiskQueueSweepOptions extends CrashImageOptions {
   readonly seed: number;
   /** Which part of the steps of starts is crashed. */
   readonly startShare: number;
-  /** Which part of the errors is tried. */
+  /** Which part of the errors is tried; one of each kind of call and error is in any case. */
   readonly errorShare: number;
   /** How many steps of a run with an error are crashed. */
   readonly crashesPerError: number;
@@ -80,9 +81,14 @@ export class DiskQueueSweep {
   async errors(): Promise<void> {
     const { user, disk } = this.newUser();
     await this.work(user);
-    for (const fault of faultsOf(disk.calls)) {
-      if (this.isCutShort) return;
-      if (this.random() < this.options.errorShare) await this.fail(fault);
+    const kinds = new Map<string, Fault[]>();
+    for (const { kind, fault } of faultsOf(disk.calls)) kinds.set(kind, [...(kinds.get(kind) ?? []), fault]);
+    for (const faults of kinds.values()) {
+      const one = below(this.random, faults.length);
+      for (const [index, fault] of faults.entries()) {
+        if (this.isCutShort) return;
+        if (index === one || this.random() < this.options.errorShare) await this.fail(fault);
+      }
     }
   }
 
@@ -113,7 +119,7 @@ export class DiskQueueSweep {
     const { at, state } = point;
     if (this.isCutShort || !this.isNew('point', point)) return;
     const steps: CrashPoint[] = [];
-    if (!hasForgotten(state)) steps.push(...(await this.recover({ ...point, at: `${at}, killed` })));
+    steps.push(...(await this.recover({ ...point, at: `${at}, killed` })));
     for (const image of crashImages(withoutPendingOf(state, LOCK_FILE), this.random, this.options)) {
       if (this.isCutShort) return;
       steps.push(...(await this.recover({ ...point, at: `${at}, image: ${image.name}`, state: image.state, hasPower: false })));
@@ -237,19 +243,18 @@ export class DiskQueueSweep {
   }
 
   private async startAgain(oracle: DiskQueueOracle, state: DiskState): Promise<void> {
-    const hasPower = !hasForgotten(state);
-    const { user, disk } = this.newUser(hasPower ? state : powerCut(state, () => 'lost'));
+    const { user, disk } = this.newUser(state);
     await user.open();
     const { depth } = user.queue;
     const read = await user.drain();
-    oracle.check(oracle.promises, { read, depth, isKilled: hasPower, isWell: false, isSetAside: hasSetAside(disk) });
+    oracle.check(oracle.promises, { read, depth, isKilled: true, isWell: false, isSetAside: hasSetAside(disk) });
     await this.useOn(user, disk);
   }
 
   private async crashOnce(point: CrashPoint): Promise<void> {
     const images = [...crashImages(withoutPendingOf(point.state, LOCK_FILE), this.random, this.options)];
     const image = images[below(this.random, images.length)];
-    if (!hasForgotten(point.state)) await this.recover({ ...point, at: `${point.at}, killed` });
+    await this.recover({ ...point, at: `${point.at}, killed` });
     if (image !== undefined) await this.recover({ ...point, at: `${point.at}, image: ${image.name}`, state: image.state, hasPower: false });
   }
 
@@ -263,10 +268,18 @@ export class DiskQueueSweep {
   }
 }
 
+interface PossibleFault {
+  /** The same where the same operation on the same kind of file fails with the same error. */
+  readonly kind: string;
+  readonly fault: Fault;
+}
+
 /** The lock is the kernel's: closing its file lets go, whatever the disk says. */
-function faultsOf(calls: readonly Call[]): Fault[] {
+function faultsOf(calls: readonly Call[]): PossibleFault[] {
   return calls.flatMap(({ operation, path }, call) =>
-    faultsAt(call, operation).filter(({ times }) => operation !== 'close' || (path !== LOCK_FILE && times === 1)),
+    faultsAt(call, operation)
+      .filter(({ times }) => operation !== 'close' || (path !== LOCK_FILE && times === 1))
+      .map((fault) => ({ kind: `${operation} ${path.replace(/\d{6}/, '')} ${fault.error}`, fault })),
   );
 }
 
