@@ -39,11 +39,11 @@ export class ServerProcess {
     return this.child.pid ?? 0;
   }
 
-  /** Ends it in good order and waits for that. Idempotent. */
-  async stop(): Promise<void> {
+  /** Ends it, in good order unless the signal says otherwise, and waits for that. Idempotent. */
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     if (this.child.exitCode !== null || this.child.signalCode !== null) return;
     const ended = once(this.child, 'exit');
-    this.child.kill('SIGTERM');
+    this.child.kill(signal);
     await ended;
   }
 }

@@ -10,10 +10,17 @@ import {
   ReadOnlyFileSystem,
   RESERVE_FILE_NAME,
   SegmentStore,
+  SYNCED_FILE_NAME,
   type FileSystem,
   type SegmentStores,
 } from '../storage/index.js';
 import { moveAwayCommand, type Obstacle } from './obstacle.js';
+
+/** The broker's files beside the topics that it can do without, and what it does then. */
+const MEANING_OF_FILES: ReadonlyMap<string, string> = new Map([
+  [RESERVE_FILE_NAME, 'the broker keeps no room for dead letters and checkpoints on a full disk'],
+  [SYNCED_FILE_NAME, 'each start syncs every topic, and takes longer,'],
+]);
 
 /** The file system's own, at the root of a volume. */
 const LOST_AND_FOUND = 'lost+found';
@@ -66,16 +73,15 @@ export class DataDirectory {
     const leftovers: string[] = [];
     for (const entry of await this.fileSystem.list(this.rootDir)) {
       if (entry.kind === 'directory' && topicProblem(entry.name) === undefined) topics.push(entry.name);
-      else if (entry.name === RESERVE_FILE_NAME && entry.kind !== 'file') obstacles.push(this.inPlaceOfReserve());
+      else if (entry.kind !== 'file' && MEANING_OF_FILES.has(entry.name)) obstacles.push(this.inPlaceOf(entry.name));
       else if (!entry.name.startsWith('.') && entry.name !== LOST_AND_FOUND) leftovers.push(join(this.rootDir, entry.name));
     }
     return { topics, obstacles, leftovers };
   }
 
-  private inPlaceOfReserve(): Obstacle {
-    const path = join(this.rootDir, RESERVE_FILE_NAME);
-    const reason =
-      'it is no ordinary file: the broker keeps no room for dead letters and checkpoints on a full disk until it is moved away';
+  private inPlaceOf(name: string): Obstacle {
+    const path = join(this.rootDir, name);
+    const reason = `it is no ordinary file: ${MEANING_OF_FILES.get(name)} until it is moved away`;
     return { path, reason, remedy: moveAwayCommand(this.rootDir, path) };
   }
 }

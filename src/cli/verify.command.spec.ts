@@ -214,10 +214,13 @@ describe('verify', () => {
     expect((await verified(rootDir)).report.leftovers).toEqual([join(rootDir, 'photos', 'checkpoints')]);
   });
 
-  it('names what is in the place of the reserve', async () => {
+  it.each([
+    ['.mmmq.reserve', 'keeps no room'],
+    ['.mmmq.synced', 'each start syncs'],
+  ])('names what is in the place of %s', async (name, what) => {
     const rootDir = await dataDirectory();
-    const path = join(rootDir, '.mmmq.reserve');
-    await writeFile(path, 'a reserve');
+    const path = join(rootDir, name);
+    await writeFile(path, 'it');
     expect(await mmmq(['verify', rootDir])).toMatchObject({ code: 0 });
     await rm(path);
     await mkdir(path);
@@ -225,9 +228,9 @@ describe('verify', () => {
     const { code, output } = await mmmq(['verify', rootDir]);
     expect(code).toBe(1);
     expect(output).toMatch(
-      /in the way: \.mmmq\.reserve: .* keeps no room .*: mv .*\nThere are findings; a start succeeds all the same\.\n$/,
+      new RegExp(`in the way: ${name}: .* ${what} .*: mv .*\\nThere are findings; a start succeeds all the same\\.\\n$`),
     );
-    expect(output).toContain(`: mv ${path} ${rootDir}..mmmq.reserve\n`);
+    expect(output).toContain(`: mv ${path} ${rootDir}.${name}\n`);
   });
 
   it('refuses a directory that a broker has open, says who has it, and reads beside it when told to', async () => {
@@ -279,8 +282,8 @@ describe('verify', () => {
     ] as const) {
       expect(await mmmq(['verify', rootDir, '--live'], new ChangingFileSystem(/0{18}3\.mmm$/, wrongReads))).toMatchObject({ code });
     }
-    // A segment that is complete does not change: there, once is enough.
-    expect(await mmmq(['verify', rootDir, '--live'], new ChangingFileSystem(/0{19}\.mmm$/, 1))).toMatchObject({ code: 1 });
+    // A segment that is complete does not change: there, once is enough, behind the look that a start would have.
+    expect(await mmmq(['verify', rootDir, '--live'], new ChangingFileSystem(/0{19}\.mmm$/, 2))).toMatchObject({ code: 1 });
   });
 
   it('ends with 2 where it cannot read, and still reports the other topics', async () => {

@@ -17,8 +17,16 @@ import { CHECKPOINTS_DIRECTORY, type CheckpointStore } from './checkpoint/index.
 import { DiskReserve } from './disk-reserve.js';
 import { DataDirectoryLock, FileError, type FileSystem, type OpenFiles } from './file-system/index.js';
 import { FileTopicLog, type FileTopicLogParts } from './file-topic-log.js';
-import { StartRefusedError, TopicInspection, TopicRepair, type TopicFindings } from './recovery/index.js';
-import { offsetIndexFileName, segmentFileName, type OffsetIndexStore, type SegmentStore } from './segment/index.js';
+import {
+  NOTHING_SYNCED,
+  StartRefusedError,
+  SyncedTopics,
+  TopicInspection,
+  TopicRepair,
+  TopicSync,
+  type TopicFindings,
+} from './recovery/index.js';
+import type { OffsetIndexStore, SegmentStore } from './segment/index.js';
 
 export interface FileEngineOptions {
   /** Where the topics' directories are. Made where it is missing. */
@@ -39,7 +47,7 @@ export interface FileEngineParts {
 }
 
 /** Topics are looked at and repaired so many at a time: enough to keep a disk busy, few enough to bound the memory. */
-const TOPICS_AT_A_TIME = 8;
+const TOPICS_AT_A_TIME = 32;
 /** Its directory, the one of its checkpoints, the two files of its first segment, and a checkpoint. */
 const FILES_PER_NEW_TOPIC = 5;
 const OWNED_CHECK_MS = 1_000;
@@ -58,6 +66,7 @@ interface FoundTopic {
 export class FileEngine implements Engine {
   private readonly rootDir: string;
   private readonly reserve: DiskReserve;
+  private readonly synced: SyncedTopics;
   private readonly logParts: FileTopicLogParts;
   private readonly logs: FileTopicLog[] = [];
   private lock: DataDirectoryLock | undefined;
@@ -74,6 +83,7 @@ export class FileEngine implements Engine {
     const { fileSystem, segments, offsetIndexes, checkpoints, logger } = parts;
     this.clock = parts.clock ?? systemClock;
     this.reserve = new DiskReserve(fileSystem, logger, this.rootDir, options.reserveBytes);
+    this.synced = new SyncedTopics(fileSystem, logger, this.rootDir);
     this.logParts = {
       fileSystem,
       stores: { segments, offsetIndexes },
@@ -99,10 +109,7 @@ export class FileEngine implements Engine {
     await this.makeRootDirectory();
     const lock = await DataDirectoryLock.acquire(this.parts.fileSystem, this.rootDir);
     try {
-      const topics = await this.inspectTopics();
-      await this.parts.fileSystem.syncDirectory(this.rootDir);
-      this.logs.push(...(await forEachTopic(topics, (topic) => this.recovered(topic))));
-      await this.reserve.prepare();
+      await this.parts.fileSystem.inStart(() => this.recover());
     } catch (error) {
       await this.parts.files.closeAll();
       await lock.withdraw();
@@ -112,6 +119,15 @@ export class FileEngine implements Engine {
     await lock.sign();
     this.parts.logger.log(`the data directory ${this.rootDir} has ${this.logs.length} topic${this.logs.length === 1 ? '' : 's'}`);
     return this.logs;
+  }
+
+  private async recover(): Promise<void> {
+    await this.synced.read();
+    const topics = await this.inspectTopics();
+    await this.parts.fileSystem.syncDirectory(this.rootDir);
+    this.logs.push(...(await forEachTopic(topics, (topic) => this.recovered(topic))));
+    await this.reserve.prepare();
+    await this.recordSynced(this.logs.filter(({ topic }) => !this.synced.isProven(topic)));
   }
 
   /** Makes the directories of a topic, durably. Its first segment comes with its first append. */
@@ -196,8 +212,23 @@ export class FileEngine implements Engine {
   async close(): Promise<void> {
     await Promise.all(this.logs.map((log) => log.close()));
     await this.parts.files.closeAll();
-    await this.lock?.release();
+    const { lock } = this;
     this.lock = undefined;
+    if (lock === undefined) return;
+    if (!this.ownership.isLost && (await lock.isHeld())) {
+      await this.parts.fileSystem.inStart(() => this.recordSynced(this.logs.filter((log) => log.hasChanged)));
+    }
+    await lock.release();
+  }
+
+  /** For the next start. On a full disk others need the room. */
+  private async recordSynced(logs: readonly FileTopicLog[]): Promise<void> {
+    if (!this.reserve.isWhole) return;
+    const synced = logs.filter((log) => log.isSynced).map((log) => log.place);
+    await this.synced.record(
+      synced,
+      this.logs.map(({ topic }) => topic),
+    );
   }
 
   /**
@@ -265,14 +296,11 @@ export class FileEngine implements Engine {
     return topics.sort((a, b) => (a.topic < b.topic ? -1 : 1));
   }
 
-  /**
-   * Repairs, and then syncs all that this start relies on: a process that was killed leaves bytes and names that can be read and are not on
-   * the disk yet. What is shown from here on must survive the next power cut.
-   */
+  /** Repairs, and then syncs all that this start relies on. What is shown from here on must survive the next power cut. */
   private async recovered({ topic, dir, findings }: FoundTopic): Promise<FileTopicLog> {
     const { fileSystem, segments, offsetIndexes, checkpoints, logger } = this.parts;
     const repair = new TopicRepair(fileSystem, { segments, offsetIndexes }, checkpoints);
-    let segmentsFound = findings.segments;
+    let { segments: segmentsFound, lastPass } = findings;
     for (const step of findings.repairs) {
       logger.warn(`recovery of ${step.path}: ${step.reason}`);
       try {
@@ -282,21 +310,20 @@ export class FileEngine implements Engine {
         // A full disk keeps nobody from reading: the half pair is left out, and the next append begins the segment anew.
         logger.warn(`${error.message}; the segment is begun anew when there is room`);
         segmentsFound = segmentsFound.slice(0, -1);
+        lastPass = segmentsFound.at(-1)?.count ?? 0;
       }
     }
     const last = segmentsFound.at(-1);
-    if (last !== undefined) {
-      await segments.sync(join(dir, segmentFileName(last.baseOffset)));
-      await offsetIndexes.sync(join(dir, offsetIndexFileName(last.baseOffset)));
-    }
-    if (findings.hasCheckpointsDirectory) await fileSystem.syncDirectory(join(dir, CHECKPOINTS_DIRECTORY));
-    await fileSystem.syncDirectory(dir);
+    // What had to be repaired has not been left alone since it was synced.
+    const synced = findings.repairs.length > 0 ? NOTHING_SYNCED : findings.synced;
+    const { hasCheckpointsDirectory } = findings;
+    await new TopicSync(fileSystem, { segments, offsetIndexes }).sync({ dir, last, lastPass, hasCheckpointsDirectory }, synced);
     return new FileTopicLog(this.logParts, topic, dir, { ...findings, segments: segmentsFound });
   }
 
   private inspection(dir: string): TopicInspection {
     const { fileSystem, segments, offsetIndexes, checkpoints } = this.parts;
-    return new TopicInspection(fileSystem, { segments, offsetIndexes }, checkpoints, dir);
+    return new TopicInspection(fileSystem, { segments, offsetIndexes }, checkpoints, dir, this.synced);
   }
 
   private async isWell(): Promise<boolean> {

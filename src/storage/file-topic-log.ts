@@ -15,7 +15,7 @@ import {
 import { CHECKPOINTS_DIRECTORY, checkpointFileName, type CheckpointStore } from './checkpoint/index.js';
 import type { DiskReserve } from './disk-reserve.js';
 import { FileError, type FileSystem } from './file-system/index.js';
-import { CorruptLogError, TopicInspection, type TopicFindings } from './recovery/index.js';
+import { CorruptLogError, TopicInspection, type RecordedTopic, type TopicFindings } from './recovery/index.js';
 import { LogUntrustedError, SegmentChain, type SegmentStores } from './segment/index.js';
 
 /** The life of a topic's log once the start has recovered it. Reading and committing go on in every state but the last, which takes nothing. */
@@ -63,8 +63,11 @@ export class FileTopicLog implements TopicLog {
   private readonly arrivalListeners = new Set<() => void>();
   /** The checkpoints whose file and name are known to be durable. */
   private readonly durableCheckpoints: Set<string>;
-  private readonly closing = new AbortController();
+  /** Ends the waits of re-opening. There while a topic re-opens itself: ten thousand others do without. */
+  private closing: AbortController | undefined;
   private reopening: Promise<void> = Promise.resolve();
+  private changesBegun = 0;
+  private changesSynced = 0;
 
   constructor(
     private readonly parts: FileTopicLogParts,
@@ -79,6 +82,23 @@ export class FileTopicLog implements TopicLog {
 
   get count(): number {
     return this.chain.count;
+  }
+
+  /** Whether anything was appended, or a checkpoint made, since the start. */
+  get hasChanged(): boolean {
+    return this.changesBegun > 0;
+  }
+
+  /** Whether every change since the start came to its end and is on the disk. One that failed leaves it at no, whatever became of it. */
+  get isSynced(): boolean {
+    return this.changesSynced === this.changesBegun;
+  }
+
+  /** Its directory and its last segment, for whoever writes down how they stand. */
+  get place(): RecordedTopic {
+    const last = this.chain.extents.at(-1);
+    const extent = { count: last?.count ?? 0, endPosition: last?.endPosition ?? 0 };
+    return { dir: this.topicDir, lastBaseOffset: last?.baseOffset, extent };
   }
 
   /** Why appends are refused at the moment, or can be expected to be, or undefined when all is well. */
@@ -117,7 +137,7 @@ export class FileTopicLog implements TopicLog {
   }
 
   private appendInTurn(payloads: readonly Buffer[]): Promise<void> {
-    return this.parts.appendTurns.take(() => this.chain.append(payloads));
+    return this.parts.appendTurns.take(() => this.changing(() => this.chain.append(payloads)));
   }
 
   read(offset: number, limits: ReadLimits): Promise<readonly LogEntry[]> {
@@ -145,14 +165,14 @@ export class FileTopicLog implements TopicLog {
   async close(): Promise<void> {
     if (this.state === TopicLogState.CLOSED) return;
     this.transition(TopicLogState.CLOSED);
-    this.closing.abort();
+    this.closing?.abort();
     await this.reopening;
   }
 
   private async readCheckpoint(dispatcher: string): Promise<number> {
     const { checkpoints, logger } = this.parts;
     if (!this.durableCheckpoints.has(dispatcher)) {
-      await checkpoints.make(this.topicDir, dispatcher);
+      await this.changing(() => checkpoints.make(this.topicDir, dispatcher));
       this.durableCheckpoints.add(dispatcher);
     }
     const path = this.checkpointPath(dispatcher);
@@ -161,6 +181,13 @@ export class FileTopicLog implements TopicLog {
     logger.warn(`${path} does not hold an offset of 8 bytes: ${dispatcher} begins again at offset 0 of ${this.topic}`);
     await checkpoints.reset(path);
     return 0;
+  }
+
+  private async changing<T>(change: () => Promise<T>): Promise<T> {
+    this.changesBegun += 1;
+    const result = await change();
+    this.changesSynced += 1;
+    return result;
   }
 
   private inCheckpointTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -218,9 +245,10 @@ export class FileTopicLog implements TopicLog {
   /** Cuts back to what is durable, looks at the files as a start would, and only then takes messages again. */
   private async reopen(): Promise<void> {
     const { clock, logger } = this.parts;
+    const { signal } = (this.closing = new AbortController());
     for (let run = 1; ; run += 1) {
-      await clock.sleep(backoffMs(run, REOPEN_BACKOFF), this.closing.signal);
-      if (this.closing.signal.aborted) return;
+      await clock.sleep(backoffMs(run, REOPEN_BACKOFF), signal);
+      if (signal.aborted) return;
       try {
         // What stands behind the durable part is cut away: it must not be another broker's.
         await this.parts.assertOwned();
@@ -230,7 +258,7 @@ export class FileTopicLog implements TopicLog {
         logger.error(`topic ${this.topic} still refuses messages: ${error instanceof Error ? error.message : String(error)}`);
         continue;
       }
-      if (this.closing.signal.aborted) return;
+      if (signal.aborted) return;
       this.refusal = undefined;
       this.transition(TopicLogState.APPENDING);
       logger.log(`topic ${this.topic} takes messages again, from offset ${this.count} on`);

@@ -16,7 +16,7 @@ export {
   type File,
   type FileSystem,
 } from './file-system/index.js';
-export { CorruptLogError, SegmentInspection, TopicInspection, type Repair } from './recovery/index.js';
+export { CorruptLogError, SegmentInspection, SYNCED_FILE_NAME, syncedLine, TopicInspection, type Repair } from './recovery/index.js';
 export {
   entryBytesAt,
   INDEX_RECORD_BYTES,

@@ -1,4 +1,6 @@
 import { hash } from 'node:crypto';
+import { SYNCED_FILE_NAME, syncedLine } from '../../src/storage/index.js';
+import { parseSegmentName } from '../../src/storage/segment/index.js';
 
 /*
  * What a simulated disk holds at a moment, what a power cut leaves of it, and how two such states are told apart. Nothing here is ever
@@ -38,6 +40,8 @@ export interface Inode {
   readonly durable: Content;
   readonly cachedNames: ReadonlyMap<string, number>;
   readonly durableNames: ReadonlyMap<string, number>;
+  /** Another number with every change that a process made. */
+  readonly changed: number;
 }
 
 export interface DiskState {
@@ -45,6 +49,8 @@ export interface DiskState {
   readonly pending: readonly Change[];
   /** All that the files may take, and each file and directory a sector; Infinity for a disk that is never full. */
   readonly capacityBytes: number;
+  /** How often the machine was started. */
+  readonly boot: number;
 }
 
 /** What becomes of a pending change in a power cut; a number is how many bytes of a sector's new ones came to the disk. */
@@ -54,13 +60,14 @@ const EMPTY: Content = { data: Buffer.alloc(0), size: 0 };
 const NO_NAMES: ReadonlyMap<string, number> = new Map();
 
 export function newInode(kind: Inode['kind']): Inode {
-  return { kind, cached: EMPTY, durable: EMPTY, cachedNames: NO_NAMES, durableNames: NO_NAMES };
+  return { kind, cached: EMPTY, durable: EMPTY, cachedNames: NO_NAMES, durableNames: NO_NAMES, changed: 0 };
 }
 
 export const EMPTY_DISK: DiskState = {
   inodes: new Map([[ROOT_INODE, newInode('directory')]]),
   pending: [],
   capacityBytes: Number.POSITIVE_INFINITY,
+  boot: 0,
 };
 
 /** The inode with the changes on the disk. All of them are its own. */
@@ -149,9 +156,9 @@ export function powerCut(state: DiskState, fateOf: (change: Change, index: numbe
     const { durable, durableNames } = own === undefined ? inode : settled(inode, own.changes, own.fates);
     if (inode.cached === durable && inode.cachedNames === durableNames) continue;
     const content = durable.data.length === durable.size ? durable : { data: visible(durable), size: durable.size };
-    inodes.set(id, { kind: inode.kind, durable: content, cached: content, durableNames, cachedNames: durableNames });
+    inodes.set(id, { ...inode, durable: content, cached: content, durableNames, cachedNames: durableNames });
   }
-  return { ...state, inodes, pending: [] };
+  return { ...state, inodes, pending: [], boot: state.boot + 1 };
 }
 
 /** The state with a file of other bytes, durable, or without it. @param path of a file that is there */
@@ -178,6 +185,12 @@ export function hasForgotten(state: DiskState): boolean {
     const kept = inodes.get(id)?.cached;
     return kept !== undefined && kept !== cached && !visible(kept).equals(visible(cached));
   });
+}
+
+/** What tells a process whether a file or directory was changed, as long as the machine runs. */
+export function stampOf({ boot, inodes }: DiskState, id: number): string {
+  const inode = inodes.get(id);
+  return `${boot} ${id} ${inode?.cached.size} ${inode?.changed}`;
 }
 
 /** Every file as a process sees it, by path, in the order of the paths. */
@@ -225,10 +238,42 @@ function numberOf(content: Content | Buffer): number {
 }
 
 /**
- * The same for two states that no process can tell apart, whatever becomes of what is pending; within this process.
- * @param ignored a name that does not count, whatever stands under it
+ * The topics of a data directory that a start takes for unchanged since they were synced, whole or in part. Nothing else that stands in the file
+ * counts for anything.
  */
-export function fingerprint(state: DiskState, ignored: string): string {
+function syncedTopics(state: DiskState, rootDir: number): string {
+  const child = (directory: number | undefined, name: string): number | undefined =>
+    directory === undefined ? undefined : state.inodes.get(directory)?.cachedNames.get(name);
+  const file = state.inodes.get(child(rootDir, SYNCED_FILE_NAME) ?? -1);
+  if (file === undefined) return '';
+  let found = '';
+  for (const line of visible(file.cached).toString('latin1').split('\n')) {
+    const [topic = '', ...recorded] = line.split(' ');
+    const dir = child(rootDir, topic);
+    const checkpoints = child(dir, 'checkpoints');
+    if (dir === undefined || checkpoints === undefined) continue;
+    const names = [...(state.inodes.get(dir)?.cachedNames.keys() ?? [])];
+    const baseOffsets = names.flatMap((name) => parseSegmentName(name)?.baseOffset ?? []);
+    const lastBaseOffset = baseOffsets.length === 0 ? undefined : Math.max(...baseOffsets);
+    const files = names.filter((name) => lastBaseOffset !== undefined && parseSegmentName(name)?.baseOffset === lastBaseOffset);
+    const stamps = files.sort((a) => (a.endsWith('.mmm') ? -1 : 1)).map((name) => stampOf(state, child(dir, name) ?? -1));
+    const now = syncedLine(
+      [dir, checkpoints].map((id) => stampOf(state, id)),
+      lastBaseOffset,
+      stamps,
+    ).split(' ');
+    found += ` ${topic} ${recorded.map((part, index) => part === now[index]).join()}`;
+  }
+  return found;
+}
+
+/**
+ * The same for two states that no process can tell apart, whatever becomes of what is pending; within this process.
+ * @param lock a name that does not count, whatever stands under it
+ */
+export function fingerprint(state: DiskState, lock: string): string {
+  const ignored: ReadonlySet<string> = new Set([lock, SYNCED_FILE_NAME]);
+  let synced = '';
   // Inodes have the numbers in which a walk comes to them, so that the order in which they were made does not count.
   const numbers = new Map<number, number>();
   const numberOfInode = (id: number): number => {
@@ -242,11 +287,13 @@ export function fingerprint(state: DiskState, ignored: string): string {
     if (inode.kind === 'file') return `${numberOfInode(id)}:${numberOf(inode[content])}`;
     let text = `${numberOfInode(id)}(`;
     for (const name of sortedNames(inode[names])) {
-      if (name !== ignored) text += `${name} ${treeText(inode[names].get(name) ?? ROOT_INODE, names, content)} `;
+      if (name === SYNCED_FILE_NAME && names === 'cachedNames') synced += syncedTopics(state, id);
+      if (!ignored.has(name)) text += `${name} ${treeText(inode[names].get(name) ?? ROOT_INODE, names, content)} `;
     }
     return `${text})`;
   };
   let text = `${state.capacityBytes} ${treeText(ROOT_INODE, 'cachedNames', 'cached')}`;
+  text += synced;
   if (!isOneWithItsCache(state)) text += `\n${treeText(ROOT_INODE, 'durableNames', 'durable')}`;
   for (const change of state.pending) {
     const number = numbers.get(change.inode);
@@ -255,7 +302,7 @@ export function fingerprint(state: DiskState, ignored: string): string {
     else if (change.kind === 'data') text += `\ndata ${number} ${change.sector} ${change.from} ${change.to} ${numberOf(change.bytes)}`;
     else {
       for (const [name, child] of Object.entries(change.names)) {
-        if (name !== ignored) text += `\nname ${number} ${name} ${child === undefined ? '' : numbers.get(child)}`;
+        if (!ignored.has(name)) text += `\nname ${number} ${name} ${child === undefined ? '' : numbers.get(child)}`;
       }
     }
   }

@@ -2,7 +2,7 @@ import { crc32c } from '@node-rs/crc32';
 import { systemClock } from '../../src/core/index.js';
 import { mmmq, type CommandEnd } from '../support/recording-terminal.js';
 import { crashImages } from './crash-images.js';
-import { filesOf, fingerprint, hasForgotten, powerCut, withFile, withoutPendingOf, type DiskState } from './disk-state.js';
+import { filesOf, fingerprint, powerCut, withFile, withoutPendingOf, type DiskState } from './disk-state.js';
 import { Oracle, Violation } from './oracle.js';
 import { below, seededRandom, type Random } from './seeded-random.js';
 import { ROOT_DIR, SimulatedBroker, SimulatedClock } from './simulated-broker.js';
@@ -192,7 +192,7 @@ export class RepairSweep {
         disk.fail(fault);
         await this.guard(at, async () => void (await this.repair(disk, true)));
         const { state } = disk;
-        if (!hasForgotten(state)) await this.repairAgain(at, subject, state, { code, repaired });
+        await this.repairAgain(at, subject, state, { code, repaired });
         await this.repairAgain(
           `${at}, then a power cut`,
           subject,

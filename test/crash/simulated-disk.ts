@@ -1,5 +1,13 @@
 import { dirname, basename } from 'node:path';
-import { FileError, OpenMode, type DirectoryEntry, type File, type FileSystem, type Room } from '../../src/storage/file-system/index.js';
+import {
+  FileError,
+  OpenMode,
+  type DirectoryEntry,
+  type File,
+  type FileSystem,
+  type Room,
+  type Stamp,
+} from '../../src/storage/file-system/index.js';
 import {
   EMPTY_DISK,
   filesOf,
@@ -8,6 +16,7 @@ import {
   ROOT_INODE,
   SECTOR_BYTES,
   settled,
+  stampOf,
   visible,
   withRoom,
   withSize,
@@ -33,6 +42,7 @@ import { below, seededRandom, type Random } from './seeded-random.js';
  * - `crashImages` names the parts that are tried: none, all, every prefix, each one missing, each one alone, sizes and names without data,
  *   each sector torn (behind what came before it, among all, alone), random parts, and every combination where they are not too many.
  * - A killed process (`state` given to a new disk) leaves the cache with all that is pending, for the next process and a later power cut.
+ * - Every change of a file or a directory shows in its stamp, and no two stamps are the same behind a power cut.
  * - Any call can fail (`Fault`): with any errno, once, several times or for ever, or be short when it reads or writes. A write that fails
  *   may have written a part: of eight aligned bytes that were there all or none, as with tearing. A sync that fails has dropped what it could not write, as kernels do: part of it is durable, part is still
  *   pending, and part is seen in the cache and will never reach the disk, however often it is synced again. Names and
@@ -63,6 +73,7 @@ export type Operation =
   | 'remove'
   | 'rename'
   | 'room'
+  | 'stamp'
   | 'size'
   | 'read'
   | 'write'
@@ -121,6 +132,8 @@ export class SimulatedDisk implements FileSystem {
   private readonly inodes: Map<number, Inode>;
   private pending: readonly Change[];
   private capacityBytes: number;
+  private readonly boot: number;
+  private changes: number;
   private readonly locked = new Set<number>();
   private readonly random: Random;
   private fault: Fault | undefined;
@@ -131,6 +144,8 @@ export class SimulatedDisk implements FileSystem {
     this.inodes = new Map(state.inodes);
     this.pending = state.pending;
     this.capacityBytes = state.capacityBytes;
+    this.boot = state.boot;
+    this.changes = Math.max(...[...state.inodes.values()].map(({ changed }) => changed));
     this.random = seededRandom(seed);
   }
 
@@ -144,7 +159,7 @@ export class SimulatedDisk implements FileSystem {
   }
 
   get state(): DiskState {
-    return { inodes: new Map(this.inodes), pending: this.pending, capacityBytes: this.capacityBytes };
+    return { inodes: new Map(this.inodes), pending: this.pending, capacityBytes: this.capacityBytes, boot: this.boot };
   }
 
   get hasStruck(): boolean {
@@ -232,6 +247,18 @@ export class SimulatedDisk implements FileSystem {
 
   room(path: string): Promise<Room> {
     return this.call('room', path, () => ({ bytes: Math.min(MAX_ROOM_BYTES, this.freeBytes()), files: MAX_ROOM_FILES }));
+  }
+
+  stamp(path: string): Promise<Stamp> {
+    return this.call('stamp', path, () => {
+      const inode = this.find(path);
+      if (inode === undefined) throw new FileError('stat', path, 'ENOENT');
+      return { text: stampOf(this.state, inode), size: this.inode(inode).cached.size, settlesInMs: 0 };
+    });
+  }
+
+  inStart<T>(work: () => Promise<T>): Promise<T> {
+    return work();
   }
 
   /** @internal for the files of this disk */
@@ -375,7 +402,7 @@ export class SimulatedDisk implements FileSystem {
     else {
       // A failed sync has dropped the size that the cache still shows; writing up there again brings it back.
       if (end > this.sizeOnceSynced(inode)) this.pending = [...this.pending, { kind: 'size', inode, size: end, isCut: false }];
-      this.inodes.set(inode, { ...this.inode(inode), cached: after });
+      this.inodes.set(inode, { ...this.inode(inode), cached: after, changed: this.nextChange() });
     }
     const sectors: Change[] = [];
     for (let sector = Math.floor(position / SECTOR_BYTES); sector * SECTOR_BYTES < end; sector += 1) {
@@ -396,7 +423,7 @@ export class SimulatedDisk implements FileSystem {
 
   private resize(inode: number, size: number, cached: Content): void {
     const isCut = size < this.inode(inode).cached.size;
-    this.inodes.set(inode, { ...this.inode(inode), cached });
+    this.inodes.set(inode, { ...this.inode(inode), cached, changed: this.nextChange() });
     this.pending = [...this.pending, { kind: 'size', inode, size, isCut }];
   }
 
@@ -425,8 +452,13 @@ export class SimulatedDisk implements FileSystem {
   private name(directory: number, names: Names): void {
     const change = { kind: 'name', inode: directory, names } as const;
     const inode = this.inode(directory);
-    this.inodes.set(directory, { ...inode, cachedNames: named(inode.cachedNames, change) });
+    this.inodes.set(directory, { ...inode, cachedNames: named(inode.cachedNames, change), changed: this.nextChange() });
     this.pending = [...this.pending, change];
+  }
+
+  private nextChange(): number {
+    this.changes += 1;
+    return this.changes;
   }
 
   private freeBytes(): number {

@@ -1,5 +1,6 @@
 import { ErrorCode, isDeadLetterTopic, MmmqError } from '../../src/core/index.js';
 import { crashImages, type CrashImageOptions } from './crash-images.js';
+import { SYNCED_FILE_NAME } from '../../src/storage/index.js';
 import { fingerprint, hasForgotten, powerCut, withoutPendingOf, type DiskState } from './disk-state.js';
 import { Oracle, Violation } from './oracle.js';
 import { below, seededRandom, type Random } from './seeded-random.js';
@@ -19,13 +20,13 @@ import { resend, useOn, type Workload } from './workloads.js';
  *   must go on by itself. What is left at the end, and at some steps on the way, is crashed too, more of them behind one EIO of each kind of write
  *   and sync: of the pairs of an error and a crash there are too many for all.
  *
- * One thing is left out: a process that is started after another one's sync failed, on a machine that went on. What it reads may be in the
- * kernel's memory alone, where a sync does not help any more, and nothing tells it so. The machine is always restarted then.
+ * Most starts come behind a process that was killed, or behind a power cut. Those behind one that ended in good order have a workload of their own,
+ * and follow every recovery; the end itself is crashed too.
  *
  * Nothing is tried twice: two images are one where no process can tell the disks apart (`fingerprint`) and the same was promised before; the
  * broker is used on once for each different disk that a start made of them; a start is of a new kind where it makes a call on a kind of file of a
  * topic that none before it made, or makes them in another order. The lock file counts for nothing there: what it holds means nothing to a
- * later process.
+ * later process. What the file of synced topics holds counts as far as a start believes it, and is nothing behind a power cut.
  */
 
 export interface SweepOptions extends CrashImageOptions {
@@ -72,6 +73,7 @@ const MAX_COMBINATIONS_IN_STARTS = 4;
 const MAX_VIOLATIONS = 10;
 const LOCK_FILE_NAME = '.mmmq.lock';
 const LOCK_FILE = `${ROOT_DIR}/${LOCK_FILE_NAME}`;
+const SYNCED_FILE = `${ROOT_DIR}/${SYNCED_FILE_NAME}`;
 
 export class Sweep {
   readonly report: SweepReport = { images: 0, repeats: 0, errors: 0, violations: [] };
@@ -160,33 +162,44 @@ export class Sweep {
     const points: CrashPoint[] = [];
     await this.guard('the workload', async () => {
       const disk = this.newDisk();
-      const broker = this.broker(disk, new Oracle(ROOT_DIR));
+      const processes = this.processes(disk);
+      const { oracle } = processes;
       disk.onStep = ({ call, operation, path }) => {
-        broker.look();
+        processes.broker.look();
         const at = `before call ${call} (${operation} ${path}) took effect`;
-        points.push({ at, state: disk.state, oracle: broker.oracle.clone() });
+        points.push({ at, state: disk.state, oracle: oracle.clone() });
       };
-      await this.runWorkload(broker);
-      broker.assertNothingBroken();
-      points.push({ at: 'at the end', state: disk.state, oracle: broker.oracle.clone() });
+      await this.runWorkload(processes);
+      processes.broker.assertNothingBroken();
+      points.push({ at: 'at the end', state: disk.state, oracle: oracle.clone() });
     });
     return points;
   }
 
   private async callsOfWorkload(): Promise<readonly Call[]> {
     const disk = this.newDisk();
-    await this.runWorkload(this.broker(disk, new Oracle(ROOT_DIR)));
+    await this.runWorkload(this.processes(disk));
     return disk.calls;
   }
 
-  private async runWorkload(broker: SimulatedBroker): Promise<void> {
-    await this.finish(broker.clock, this.wholeWorkload(broker));
-    await this.rest(broker);
+  private async runWorkload(processes: Processes): Promise<void> {
+    await this.finish(processes.clock, this.wholeWorkload(processes));
+    await this.rest(processes.broker);
   }
 
-  private async wholeWorkload(broker: SimulatedBroker): Promise<void> {
-    await broker.open();
-    await this.workload.run(broker);
+  private async wholeWorkload(processes: Processes): Promise<void> {
+    await processes.broker.open();
+    await this.workload.run(processes.broker);
+    if (this.workload.runAgain === undefined) return;
+    await processes.broker.close();
+    processes.broker.assertNothingBroken();
+    processes.begin();
+    await processes.broker.open();
+    await this.workload.runAgain(processes.broker);
+  }
+
+  private processes(disk: SimulatedDisk, oracle = new Oracle(ROOT_DIR)): Processes {
+    return new Processes((clock) => this.broker(disk, oracle, clock), oracle);
   }
 
   private async finish(clock: SimulatedClock, work: Promise<unknown>): Promise<void> {
@@ -213,7 +226,7 @@ export class Sweep {
       if (this.isCutShort || !this.isNew(this.pointsTaken, next)) continue;
       if (next !== point && !this.isChosen(this.options.stepInStartShare)) continue;
       left.push(...(await this.recover({ at: `${at}, killed`, state, oracle })));
-      for (const image of crashImages(withoutPendingOf(state, LOCK_FILE), this.random, options)) {
+      for (const image of crashImages(withoutOwnPending(state), this.random, options)) {
         left.push(...(await this.recover({ at: `${at}, image: ${image.name}`, state: image.state, oracle })));
       }
     }
@@ -244,10 +257,15 @@ export class Sweep {
       this.rememberKind(disk.calls, point);
       await this.look(broker, disk);
       // What is shown from here on must survive a power cut that leaves nothing that is not synced at this moment.
-      if (withoutPendingOf(served, LOCK_FILE).pending.length > 0) await this.lookAfterPowerCut(served, oracle.clone());
+      if (isNotAllDurable(served)) await this.lookAfterPowerCut(served, oracle.clone());
       const { state } = disk;
       if (!this.isNew(this.usedOn, { ...point, state })) return;
+      disk.onStep = ({ call, operation, path }) => {
+        const at = `${point.at}; in the end that follows the start, before call ${call} (${operation} ${path}) took effect`;
+        steps.push({ at, state: disk.state, oracle: point.oracle });
+      };
       await this.finish(broker.clock, broker.close());
+      disk.onStep = undefined;
       this.runs += 1;
       for (const withNewTopic of this.options.isUsedOnBothWays ? [false, true] : [this.runs % 2 === 0]) {
         await this.startAgainAndUseOn(this.newDisk(disk.state), oracle.clone(), withNewTopic);
@@ -257,10 +275,11 @@ export class Sweep {
   }
 
   private async startAgainAndUseOn(disk: SimulatedDisk, oracle: Oracle, withNewTopic: boolean): Promise<void> {
-    const files = withoutLock(disk);
+    const files = withoutOwnFiles(disk);
     const broker = this.broker(disk, oracle);
-    await this.start(broker, disk);
-    if (!sameFiles(files, withoutLock(disk))) throw new Violation('a second recovery changes files');
+    const served = await this.start(broker, disk);
+    if (isNotAllDurable(served)) await this.lookAfterPowerCut(served, oracle.clone());
+    if (!sameFiles(files, withoutOwnFiles(disk))) throw new Violation('a second recovery changes files');
     disk.limitRoom(Number.POSITIVE_INFINITY);
     await this.useOn(broker, disk, withNewTopic);
     await this.lookAfterPowerCut(disk.state, oracle);
@@ -301,7 +320,7 @@ export class Sweep {
       );
       return served;
     } catch (error) {
-      const isUnchanged = sameFiles(withoutLock(this.newDisk(before)), withoutLock(disk));
+      const isUnchanged = sameFiles(withoutOwnFiles(this.newDisk(before)), withoutOwnFiles(disk));
       throw new Violation(`it does not start${isUnchanged ? '' : ' and has changed files'}: ${String(error)}`);
     }
   }
@@ -344,10 +363,10 @@ export class Sweep {
       const oracle = new Oracle(ROOT_DIR);
       let disk = this.newDisk();
       disk.fail(fault);
-      let broker = this.broker(disk, oracle);
+      const processes = this.processes(disk, oracle);
       let stepsSinceStrike = 0;
       disk.onStep = ({ call, operation, path }) => {
-        broker.look();
+        processes.broker.look();
         if (!disk.hasStruck) return;
         stepsSinceStrike += 1;
         // The first ones say most, and any other may.
@@ -360,29 +379,29 @@ export class Sweep {
           });
         }
       };
-      const work = this.wholeWorkload(broker);
+      const work = this.wholeWorkload(processes);
       try {
-        if ((await broker.clock.run(work, WAITS_IN_FAULT)) === 'waiting') {
+        if ((await processes.clock.run(work, WAITS_IN_FAULT)) === 'waiting') {
           disk.heal();
-          await this.finish(broker.clock, work);
+          await this.finish(processes.clock, work);
         }
         disk.heal();
       } catch (error) {
         // A start that the disk refuses: it says so and calls nothing corrupt, and the next one does it.
         this.assertNoCorruption(error);
-        disk = this.newDisk(hasForgotten(disk.state) ? powerCut(disk.state, () => 'lost') : disk.state);
-        broker = this.broker(disk, oracle);
-        await this.start(broker, disk);
+        disk = this.newDisk(disk.state);
+        processes.broker = this.broker(disk, oracle, processes.clock);
+        await this.start(processes.broker, disk);
       }
       disk.limitRoom(Number.POSITIVE_INFINITY);
       // The making of a topic syncs what may have been forgotten.
-      await this.useOn(broker, disk, !isThorough && fault.call % 2 === 0);
+      await this.useOn(processes.broker, disk, !isThorough && fault.call % 2 === 0);
       steps.push({ at: `${at}, at the end`, state: disk.state, oracle: oracle.clone() });
     });
     for (const step of steps) {
-      const images = [...crashImages(withoutPendingOf(step.state, LOCK_FILE), this.random, this.inStarts)];
+      const images = [...crashImages(withoutOwnPending(step.state), this.random, this.inStarts)];
       const one = below(this.random, images.length);
-      if (!hasForgotten(step.state)) await this.recover({ ...step, at: `${step.at}, killed` });
+      await this.recover({ ...step, at: `${step.at}, killed` });
       for (const image of isThorough ? images : images.slice(one, one + 1)) {
         await this.recover({ ...step, at: `${step.at}, image: ${image.name}`, state: image.state });
       }
@@ -409,8 +428,8 @@ export class Sweep {
       await this.finish(broker.clock, broker.close());
     });
     const { state } = disk;
-    if (!hasForgotten(state)) await this.recover({ at: `${at}, then started again`, state, oracle });
-    for (const image of crashImages(withoutPendingOf(state, LOCK_FILE), this.random, this.inStarts)) {
+    await this.recover({ at: `${at}, then started again`, state, oracle });
+    for (const image of crashImages(withoutOwnPending(state), this.random, this.inStarts)) {
       await this.recover({ at: `${at}, then a power cut, image: ${image.name}`, state: image.state, oracle });
     }
   }
@@ -444,6 +463,23 @@ export class Sweep {
   }
 }
 
+/** The processes of a workload, one after the other, in one time. */
+class Processes {
+  readonly clock = new SimulatedClock();
+  broker: SimulatedBroker;
+
+  constructor(
+    private readonly newBroker: (clock: SimulatedClock) => SimulatedBroker,
+    readonly oracle: Oracle,
+  ) {
+    this.broker = newBroker(this.clock);
+  }
+
+  begin(): void {
+    this.broker = this.newBroker(this.clock);
+  }
+}
+
 interface PossibleFault {
   readonly fault: Fault;
   /** The same where the same operation on the same kind of file of some topic fails in the same way, at the same point of its work. */
@@ -469,9 +505,20 @@ function faultsOf(calls: readonly Call[]): PossibleFault[] {
   });
 }
 
-function withoutLock(disk: SimulatedDisk): Map<string, Buffer> {
+/** What is pending of the files that mean nothing behind a power cut is not worth an image. */
+function withoutOwnPending(state: DiskState): DiskState {
+  return withoutPendingOf(withoutPendingOf(state, LOCK_FILE), SYNCED_FILE);
+}
+
+/** Whether a process sees what a power cut may take away. */
+function isNotAllDurable(state: DiskState): boolean {
+  return withoutOwnPending(state).pending.length > 0 || hasForgotten(state);
+}
+
+function withoutOwnFiles(disk: SimulatedDisk): Map<string, Buffer> {
   const files = disk.files();
   files.delete(LOCK_FILE);
+  files.delete(SYNCED_FILE);
   return files;
 }
 

@@ -14,6 +14,8 @@ export interface Workload {
   readonly consumer: ConsumerBehaviour;
   /** Ends when every producer has its answers. What a producer is refused it does not send again, unless the message has an id. */
   run(broker: SimulatedBroker): Promise<void>;
+  /** What the next process is put to, where the first one ends in good order and another one is started. */
+  runAgain?(broker: SimulatedBroker): Promise<void>;
 }
 
 const LARGE_SEGMENT_BYTES = 64 * 1024 * 1024;
@@ -180,6 +182,23 @@ export const WORKLOADS: readonly Workload[] = [
         }),
       );
       await resend(broker);
+    },
+  },
+  {
+    ...plain,
+    name: 'a restart in good order',
+    segmentMaxBytes: 700,
+    dispatchers: ['audit'],
+    run: async (broker) => {
+      broker.dispatch();
+      for (const [producer, topic] of ['order.created', 'order.paid', 'news'].entries()) await produce(broker, topic, producer, 3);
+    },
+    // One topic is as the first process left it, one grows, one begins a new segment, and one is new.
+    runAgain: async (broker) => {
+      await produce(broker, 'order.created', 4, 1);
+      await produce(broker, 'order.paid', 7, 5);
+      broker.dispatch();
+      await produce(broker, 'stock', 5, 2);
     },
   },
   {

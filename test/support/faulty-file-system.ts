@@ -1,4 +1,4 @@
-import type { DirectoryEntry, File, FileSystem, OpenMode, Room } from '../../src/storage/file-system/index.js';
+import type { DirectoryEntry, File, FileSystem, OpenMode, Room, Stamp } from '../../src/storage/file-system/index.js';
 import { FileError, NodeFileSystem } from '../../src/storage/file-system/index.js';
 
 export type Operation = 'open' | 'write' | 'sync' | 'truncate' | 'read' | 'makeDirectory' | 'syncDirectory' | 'rename' | 'room';
@@ -64,6 +64,14 @@ export class FaultyFileSystem implements FileSystem {
   async room(path: string): Promise<Room> {
     this.strike('room', path);
     return { ...(await this.real.room(path)), ...this.left };
+  }
+
+  stamp(path: string): Promise<Stamp | undefined> {
+    return this.real.stamp(path);
+  }
+
+  inStart<T>(work: () => Promise<T>): Promise<T> {
+    return this.real.inStart(work);
   }
 
   private strike(operation: Operation, path: string): Fault | undefined {

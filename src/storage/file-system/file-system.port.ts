@@ -18,6 +18,10 @@ export interface FileSystem {
   rename(from: string, to: string): Promise<void>;
   /** What the file system of this path still has for an ordinary user. */
   room(path: string): Promise<Room>;
+  /** How the file or directory of this path stands, or undefined where this system has no way to tell. A link is not followed. */
+  stamp(path: string): Promise<Stamp | undefined>;
+  /** Runs the work of a start or of an end. Nobody waits for this process meanwhile, so that what takes less in all may keep its thread busy. */
+  inStart<T>(work: () => Promise<T>): Promise<T>;
 }
 
 export const OpenMode = {
@@ -38,6 +42,17 @@ export interface Room {
   readonly files: number;
 }
 
+/**
+ * Tells whether anybody has changed a file or directory: for as long as the machine runs, two stamps have the same text only where it is the same
+ * file of the same size, and nothing was written to it between them, nor cut, nor, for a directory, a name put there or taken away.
+ */
+export interface Stamp {
+  readonly text: string;
+  readonly size: number;
+  /** The clock of file systems ticks: in so many milliseconds a further change is certain to show in the text. 0 where it is already. */
+  readonly settlesInMs: number;
+}
+
 export interface DirectoryEntry {
   readonly name: string;
   readonly kind: 'file' | 'directory' | 'other';
@@ -46,6 +61,7 @@ export interface DirectoryEntry {
 /** An open file. All reading and writing is positional: there is no cursor that two users could move under each other. */
 export interface File {
   readonly path: string;
+  /** Does not wait for the disk. */
   size(): Promise<number>;
   /** One read. @returns the bytes read, fewer than asked for at the end of the file and at any other time too; 0 at the end */
   read(buffer: Buffer, position: number): Promise<number>;
@@ -58,5 +74,6 @@ export interface File {
   tryLock(): Promise<boolean>;
   /** Whether the file that is open is still the one that stands under its path. */
   isAtItsPath(): Promise<boolean>;
+  /** Does not wait for the disk. */
   close(): Promise<void>;
 }

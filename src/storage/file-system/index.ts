@@ -1,6 +1,6 @@
 export { DataDirectoryLock, DataDirectoryLockedError } from './data-directory.lock.js';
 export { FileError } from './file.error.js';
-export { OpenMode, type DirectoryEntry, type File, type FileSystem, type Room } from './file-system.port.js';
+export { OpenMode, type DirectoryEntry, type File, type FileSystem, type Room, type Stamp } from './file-system.port.js';
 export { FileStore } from './file-store.js';
 export { NodeFileSystem } from './node-file-system.js';
 export { openFileLimit } from './open-file-limit.js';

@@ -1,7 +1,9 @@
 import * as fs from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { tryLock } from 'fs-native-extensions';
 import { FileError } from './file.error.js';
-import { OpenMode, type DirectoryEntry, type File, type FileSystem, type Room } from './file-system.port.js';
+import { PromptCalls } from './prompt-calls.js';
+import { OpenMode, type DirectoryEntry, type File, type FileSystem, type Room, type Stamp } from './file-system.port.js';
 
 const OPEN_FLAGS: Readonly<Record<OpenMode, number>> = {
   [OpenMode.EXISTING]: fs.constants.O_RDWR | fs.constants.O_NOFOLLOW,
@@ -10,15 +12,36 @@ const OPEN_FLAGS: Readonly<Record<OpenMode, number>> = {
   [OpenMode.EXISTING_OR_NEW]: fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_NOFOLLOW,
 };
 
-/** The real disk, through Node's callback functions: the promise ones cost nearly twice as much per call. */
+const MAKING: ReadonlySet<OpenMode> = new Set([OpenMode.NEW, OpenMode.EXISTING_OR_NEW]);
+/** A larger part of a file seldom is in memory as a whole. */
+const MAX_PROMPT_READ_BYTES = 64 * 1024;
+
+/** The kernel stamps changes by a clock that ticks every 10 ms at the most, */
+const CLOCK_TICK_MS = 20;
+/** and old file systems keep whole seconds of it. */
+const COARSE_CLOCK_TICK_MS = 2_000;
+
+/**
+ * The real disk, through Node's callback functions: the promise ones cost nearly twice as much per call. What the kernel answers from its memory
+ * about a file that is open or was just listed is asked at once: the way to another thread and back costs many times as much as the call.
+ */
 export class NodeFileSystem implements FileSystem {
+  private readonly promptCalls = new PromptCalls();
+  private boot: Promise<string | undefined> | undefined;
+
   async open(path: string, mode: OpenMode): Promise<File> {
-    const fd = await call<number>('open', path, (done) => fs.open(path, OPEN_FLAGS[mode], 0o644, done));
-    return new NodeFile(path, fd);
+    const inAnotherThread = (): Promise<number> => call('open', path, (done) => fs.open(path, OPEN_FLAGS[mode], 0o644, done));
+    const fd = MAKING.has(mode)
+      ? await inAnotherThread()
+      : await this.promptCalls.make(() => atOnce('open', path, () => fs.openSync(path, OPEN_FLAGS[mode])), inAnotherThread);
+    return new NodeFile(path, fd, this.promptCalls);
   }
 
   async list(path: string): Promise<readonly DirectoryEntry[]> {
-    const found = await call<fs.Dirent[]>('list', path, (done) => fs.readdir(path, { withFileTypes: true }, done));
+    const found = await this.promptCalls.make<fs.Dirent[]>(
+      () => atOnce('list', path, () => fs.readdirSync(path, { withFileTypes: true })),
+      () => call('list', path, (done) => fs.readdir(path, { withFileTypes: true }, done)),
+    );
     return found
       .map((entry): DirectoryEntry => ({
         name: entry.name,
@@ -44,7 +67,7 @@ export class NodeFileSystem implements FileSystem {
     try {
       await call<void>('sync directory', path, (done) => fs.fsync(fd, done));
     } finally {
-      await call<void>('close directory', path, (done) => fs.close(fd, done));
+      atOnce('close directory', path, () => fs.closeSync(fd));
     }
   }
 
@@ -60,20 +83,44 @@ export class NodeFileSystem implements FileSystem {
     const stat = await call<fs.StatsFs>('measure free space', path, (done) => fs.statfs(path, done));
     return { bytes: stat.bavail * stat.bsize, files: stat.files === 0 ? Number.POSITIVE_INFINITY : stat.ffree };
   }
+
+  /** By the time of the last change of the inode: unlike all else that is known of a file, no copy brings it along and nobody can set it. */
+  async stamp(path: string): Promise<Stamp | undefined> {
+    const boot = await (this.boot ??= bootId());
+    if (boot === undefined) return undefined;
+    const { dev, ino, size, ctimeMs } = await this.promptCalls.make<fs.Stats>(
+      () => atOnce('stat', path, () => fs.lstatSync(path)),
+      () => call('stat', path, (done) => fs.lstat(path, done)),
+    );
+    const tickMs = ctimeMs % 1_000 === 0 ? COARSE_CLOCK_TICK_MS : CLOCK_TICK_MS;
+    const ageMs = Date.now() - ctimeMs;
+    return { text: `${boot} ${dev} ${ino} ${size} ${ctimeMs}`, size, settlesInMs: Math.max(0, tickMs - ageMs) };
+  }
+
+  inStart<T>(work: () => Promise<T>): Promise<T> {
+    return this.promptCalls.inStart(work);
+  }
 }
 
 class NodeFile implements File {
   constructor(
     readonly path: string,
     private readonly fd: number,
+    private readonly promptCalls: PromptCalls,
   ) {}
 
   async size(): Promise<number> {
-    return (await this.stat()).size;
+    return this.stat().size;
   }
 
   read(buffer: Buffer, position: number): Promise<number> {
-    return call('read', this.path, (done) => fs.read(this.fd, buffer, 0, buffer.length, position, done));
+    const inAnotherThread = (): Promise<number> =>
+      call('read', this.path, (done) => fs.read(this.fd, buffer, 0, buffer.length, position, done));
+    if (buffer.length > MAX_PROMPT_READ_BYTES) return inAnotherThread();
+    return this.promptCalls.make(
+      () => atOnce('read', this.path, () => fs.readSync(this.fd, buffer, 0, buffer.length, position)),
+      inAnotherThread,
+    );
   }
 
   write(buffer: Buffer, position: number): Promise<number> {
@@ -98,7 +145,7 @@ class NodeFile implements File {
   }
 
   async isAtItsPath(): Promise<boolean> {
-    const mine = await this.stat();
+    const mine = this.stat();
     try {
       const named = await call<fs.Stats>('stat', this.path, (done) => fs.stat(this.path, done));
       return named.ino === mine.ino && named.dev === mine.dev;
@@ -108,12 +155,27 @@ class NodeFile implements File {
     }
   }
 
-  close(): Promise<void> {
-    return call('close', this.path, (done) => fs.close(this.fd, done));
+  async close(): Promise<void> {
+    atOnce('close', this.path, () => fs.closeSync(this.fd));
   }
 
-  private stat(): Promise<fs.Stats> {
-    return call('stat', this.path, (done) => fs.fstat(this.fd, done));
+  private stat(): fs.Stats {
+    return atOnce('stat', this.path, () => fs.fstatSync(this.fd));
+  }
+}
+
+/** Another one each time the machine starts. @returns undefined where the system does not say it in a file, as on macOS */
+async function bootId(): Promise<string | undefined> {
+  const id = await readFile('/proc/sys/kernel/random/boot_id', 'latin1').catch(() => '');
+  return id.trim() === '' ? undefined : id.trim();
+}
+
+/** A system call that does not wait for the disk. */
+function atOnce<T>(operation: string, path: string, ask: () => T): T {
+  try {
+    return ask();
+  } catch (error) {
+    throw FileError.from(operation, path, error);
   }
 }
 

@@ -1,5 +1,5 @@
 import { FileError } from './file.error.js';
-import { OpenMode, type DirectoryEntry, type File, type FileSystem, type Room } from './file-system.port.js';
+import { OpenMode, type DirectoryEntry, type File, type FileSystem, type Room, type Stamp } from './file-system.port.js';
 
 /** A disk that whoever holds it can look at and cannot change: files are opened for reading only, and every verb that changes fails. */
 export class ReadOnlyFileSystem implements FileSystem {
@@ -32,6 +32,14 @@ export class ReadOnlyFileSystem implements FileSystem {
 
   room(path: string): Promise<Room> {
     return this.fileSystem.room(path);
+  }
+
+  stamp(path: string): Promise<Stamp | undefined> {
+    return this.fileSystem.stamp(path);
+  }
+
+  inStart<T>(work: () => Promise<T>): Promise<T> {
+    return this.fileSystem.inStart(work);
   }
 }
 

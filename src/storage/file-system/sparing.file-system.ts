@@ -1,5 +1,5 @@
 import { FileError } from './file.error.js';
-import type { DirectoryEntry, File, FileSystem, OpenMode, Room } from './file-system.port.js';
+import type { DirectoryEntry, File, FileSystem, OpenMode, Room, Stamp } from './file-system.port.js';
 
 /** What the operating system says when no handle is left to the process, or to the machine. */
 const NO_HANDLE_ERRNOS: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE']);
@@ -38,6 +38,14 @@ export class SparingFileSystem implements FileSystem {
 
   room(path: string): Promise<Room> {
     return this.fileSystem.room(path);
+  }
+
+  stamp(path: string): Promise<Stamp | undefined> {
+    return this.fileSystem.stamp(path);
+  }
+
+  inStart<T>(work: () => Promise<T>): Promise<T> {
+    return this.fileSystem.inStart(work);
   }
 
   private async withHandle<T>(call: () => Promise<T>): Promise<T> {

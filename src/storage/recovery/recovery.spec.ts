@@ -6,6 +6,7 @@ import { FaultyFileSystem } from '../../../test/support/faulty-file-system.js';
 import { fileEngine, readTexts } from '../../../test/support/file-engine.js';
 import { snapshot, temporaryDirectories } from '../../../test/support/temporary-directory.js';
 import type { StartRefusedError } from './corrupt-log.error.js';
+import { SYNCED_FILE_NAME } from './synced-topics.js';
 
 const newDirectory = temporaryDirectories();
 
@@ -481,7 +482,7 @@ describe('the recovery at the start', () => {
     const fileSystem = new FaultyFileSystem();
     const { engine } = fileEngine(rootDir, { fileSystem });
     await engine.open();
-    const steps = fileSystem.calls.filter((call) => /^(truncate|sync|syncDirectory|write) (?!\.mmmq\.lock)/.test(call));
+    const steps = fileSystem.calls.filter((call) => /^(truncate|sync|syncDirectory|write) (?!\.mmmq\.)/.test(call));
     expect(steps).toEqual([
       `syncDirectory ${basename(dirname(rootDir))}`,
       `syncDirectory ${basename(rootDir)}`,
@@ -492,6 +493,8 @@ describe('the recovery at the start', () => {
       'write order-dispatcher.checkpoint',
       'sync order-dispatcher.checkpoint',
       `sync ${LAST}.mmm`,
+      // Its positions may be in the kernel's memory alone, where a sync does not write them any more.
+      `write ${LAST}.idx`,
       `sync ${LAST}.idx`,
       'syncDirectory checkpoints',
       `syncDirectory ${TOPIC}`,
@@ -522,6 +525,7 @@ describe('the recovery at the start', () => {
 
   it('takes an I/O error for what it is: it refuses, says so, and calls nothing corrupt', async () => {
     const rootDir = await dataDirectory();
+    await rm(join(rootDir, SYNCED_FILE_NAME), { force: true });
     const before = await snapshot(rootDir);
     for (const errno of ['EIO', 'EMFILE', 'EACCES']) {
       const fileSystem = new FaultyFileSystem();
@@ -543,6 +547,7 @@ describe('the recovery at the start', () => {
     // 40 MiB in one segment: more than two passes.
     for (let index = 0; index < 40; index += 1) await topic.append([Buffer.alloc(1024 * 1024 - 8, 'x')]);
     await engine.close();
+    await rm(join(rootDir, SYNCED_FILE_NAME), { force: true });
     const fileSystem = new FaultyFileSystem();
     const again = fileEngine(rootDir, { fileSystem });
     await again.engine.open();

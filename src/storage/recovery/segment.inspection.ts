@@ -1,5 +1,12 @@
 import { ENTRY_HEADER_BYTES, PASS_MAX_BYTES } from '../../core/index.js';
-import { entryBytesAt, INDEX_RECORD_BYTES, payloadAt, type SegmentExtent, type SegmentStores } from '../segment/index.js';
+import {
+  checksumAt,
+  continuedChecksum,
+  entryBytesAt,
+  INDEX_RECORD_BYTES,
+  type SegmentExtent,
+  type SegmentStores,
+} from '../segment/index.js';
 import { CorruptLogError } from './corrupt-log.error.js';
 import type { Repair } from './topic-findings.js';
 
@@ -11,6 +18,8 @@ export interface SegmentPaths {
 
 export interface SegmentFindings {
   readonly extent: SegmentExtent;
+  /** The first record of the last pass: what a process that ended in it may have left in the kernel's memory alone. Equal to the count where there is none. */
+  readonly lastPass: number;
   readonly repairs: readonly Repair[];
 }
 
@@ -19,6 +28,9 @@ const MAX_RECORDS_PER_PASS = Math.ceil(PASS_MAX_BYTES / (ENTRY_HEADER_BYTES + 1)
 
 /** So many records of an index are read at a time: 64 KiB. */
 const RECORDS_PER_READ = 8192;
+
+/** An entry is read in parts of this size: many topics are looked at at the same time. */
+const LARGE_READ_BYTES = 1024 * 1024;
 
 /** What a disk writes as a whole, in records: a stretch of them that did not come to the disk ends where a sector does. */
 const RECORDS_PER_SECTOR = 512 / INDEX_RECORD_BYTES;
@@ -40,6 +52,7 @@ export class SegmentInspection {
   /** Positions that are missing in the index and that the segment proves, by record. */
   private readonly proven = new Map<number, number>();
   private readonly headers = new HeaderReader((position, length) => this.bytes(position, length));
+  private readonly records = new RecordReader((first, count) => this.stores.offsetIndexes.read(this.paths.offsetIndex, first, count));
 
   constructor(
     private readonly stores: SegmentStores,
@@ -61,32 +74,33 @@ export class SegmentInspection {
         `the last indexed message ends here, but the file has ${segmentSize} bytes although another segment follows`,
       );
     }
-    return { extent: { count, endPosition: segmentSize }, repairs: [] };
+    return { extent: { count, endPosition: segmentSize }, lastPass: count, repairs: [] };
   }
 
   /** The segment that appends go to. */
   async inspectLast(): Promise<SegmentFindings> {
     const { segmentSize, indexSize } = await this.sizes();
     const count = await this.countWithoutHoles(await this.countWithoutZeroTail(Math.floor(indexSize / INDEX_RECORD_BYTES)), segmentSize);
-    if (count === 0) return this.withCuts({ count: 0, endPosition: 0 }, indexSize, segmentSize);
+    if (count === 0) return this.withCuts({ count: 0, endPosition: 0 }, 0, indexSize, segmentSize);
 
     await this.requireFirstPositionZero();
     if (count === 1 && segmentSize > 0 && (await this.isAllZeros(segmentSize))) {
-      return this.withCuts({ count: 0, endPosition: 0 }, indexSize, segmentSize);
+      return this.withCuts({ count: 0, endPosition: 0 }, 0, indexSize, segmentSize);
     }
     const last = await this.lastEntry(count, segmentSize);
-    await this.checkLastPass(count, last.end);
+    const lastPass = await this.firstOfLastPass(count, last.end);
+    await this.checkLastPass(lastPass, count, last.end);
     if (last.end < segmentSize && !(await this.isIntact(last.position, last.end))) {
       throw this.segmentCorrupt(
         last.position,
         'the last indexed message fails its checksum and more bytes follow, so where it ends is unknown',
       );
     }
-    return this.withCuts({ count, endPosition: last.end }, indexSize, segmentSize);
+    return this.withCuts({ count, endPosition: last.end }, lastPass, indexSize, segmentSize);
   }
 
   /** The index is cut before the segment: it must never name a position that the segment no longer has. */
-  private withCuts(extent: SegmentExtent, indexSize: number, segmentSize: number): SegmentFindings {
+  private withCuts(extent: SegmentExtent, lastPass: number, indexSize: number, segmentSize: number): SegmentFindings {
     const surplus = segmentSize - extent.endPosition;
     if (surplus > PASS_MAX_BYTES) {
       throw this.segmentCorrupt(
@@ -122,7 +136,7 @@ export class SegmentInspection {
         reason: `${surplus} bytes at the end are in no offset index: an append that was never acknowledged`,
       });
     }
-    return { extent, repairs };
+    return { extent, lastPass, repairs };
   }
 
   /** Position 0 is the one record that may be zeros; it is decided by what stands in the segment. */
@@ -215,9 +229,13 @@ export class SegmentInspection {
 
   private async isAllZeros(segmentSize: number): Promise<boolean> {
     if (segmentSize > PASS_MAX_BYTES) return false;
-    const header = await this.bytes(0, Math.min(ENTRY_HEADER_BYTES, segmentSize));
-    if (!header.equals(Buffer.alloc(header.length))) return false;
-    return (await this.bytes(0, segmentSize)).every((byte) => byte === 0);
+    const header = await this.headers.at(0);
+    if (header?.some((byte) => byte !== 0)) return false;
+    for (let position = 0; position < segmentSize; position += LARGE_READ_BYTES) {
+      const bytes = await this.bytes(position, Math.min(LARGE_READ_BYTES, segmentSize - position));
+      if (bytes.some((byte) => byte !== 0)) return false;
+    }
+    return true;
   }
 
   /** Where the last indexed entry begins and ends. It must lie in the segment; its checksum may be wrong: it was acknowledged, and reading skips it. */
@@ -233,7 +251,8 @@ export class SegmentInspection {
         `the file ends at ${segmentSize}, within the last indexed message: acknowledged bytes are missing`,
       );
     }
-    const header = await this.bytes(position, ENTRY_HEADER_BYTES);
+    const header = await this.headers.at(position);
+    if (header === undefined) throw this.segmentCorrupt(position, 'the file ends within the header of the last indexed message');
     if (header.readInt32BE(0) === 0) throw this.segmentCorrupt(position, 'zeros stand where the offset index has a message');
     const bytes = entryBytesAt(header, 0);
     if (bytes === undefined) throw this.segmentCorrupt(position, 'the length of the last indexed message cannot be right');
@@ -250,15 +269,15 @@ export class SegmentInspection {
    * Walks the entries of the last pass. Every message must begin where the one before it ends. One damaged length between two sound
    * neighbours is a damaged message, which reading skips; anything else is a bad record with good ones after it.
    */
-  private async checkLastPass(count: number, end: number): Promise<void> {
-    const first = await this.firstOfLastPass(count, end);
+  private async checkLastPass(first: number, count: number, end: number): Promise<void> {
     let previousJoined = first === 0;
     for (let start = first; start < count - 1; start += RECORDS_PER_READ) {
       // Two more than are judged here: a broken link is judged by the link behind it.
       const positions = await this.positions(start, Math.min(RECORDS_PER_READ + 2, count - start));
       const judged = Math.min(RECORDS_PER_READ, count - 1 - start);
       for (let index = 0; index < judged; index += 1) {
-        const joined = await this.joins(positions[index], positions[index + 1]);
+        const joined =
+          this.joinsInMemory(positions[index], positions[index + 1]) ?? (await this.joins(positions[index], positions[index + 1]));
         if (!joined) {
           const next = positions[index + 1] ?? Number.NaN;
           const isLast = start + index + 1 === count - 1;
@@ -305,21 +324,34 @@ export class SegmentInspection {
     return header !== undefined && position + (entryBytesAt(header, 0) ?? Number.NaN) === next;
   }
 
+  /** The same where the header was read with others: a promise for each of a million entries takes longer than reading them. */
+  private joinsInMemory(position = Number.NaN, next = Number.NaN): boolean | undefined {
+    const header = this.headers.held(position);
+    return header === undefined ? undefined : position + (entryBytesAt(header, 0) ?? Number.NaN) === next;
+  }
+
   private async isIntact(position: number, end: number): Promise<boolean> {
     if (!(position + ENTRY_HEADER_BYTES < end) || end - position > PASS_MAX_BYTES) return false;
-    const entry = await this.bytes(position, end - position);
-    return entry.length === end - position && entryBytesAt(entry, 0) === entry.length && payloadAt(entry, 0, entry.length) !== undefined;
+    const header = await this.headers.at(position);
+    if (header === undefined || entryBytesAt(header, 0) !== end - position) return false;
+    const checksum = checksumAt(header, 0);
+    let found = 0;
+    for (let at = position + ENTRY_HEADER_BYTES; at < end; at += LARGE_READ_BYTES) {
+      found = continuedChecksum(found, await this.bytes(at, Math.min(LARGE_READ_BYTES, end - at)));
+    }
+    return found === checksum;
   }
 
   private async sizes(): Promise<{ segmentSize: number; indexSize: number }> {
-    return {
-      segmentSize: await this.stores.segments.size(this.paths.segment),
-      indexSize: await this.stores.offsetIndexes.size(this.paths.offsetIndex),
-    };
+    const segmentSize = await this.stores.segments.size(this.paths.segment);
+    const indexSize = await this.stores.offsetIndexes.size(this.paths.offsetIndex);
+    this.headers.fileSize = segmentSize;
+    this.records.fileSize = indexSize;
+    return { segmentSize, indexSize };
   }
 
   private async positions(first: number, count: number): Promise<number[]> {
-    const positions = await this.stores.offsetIndexes.read(this.paths.offsetIndex, first, count);
+    const positions = await this.records.read(first, count);
     return this.proven.size === 0 ? positions : positions.map((position, index) => this.proven.get(first + index) ?? position);
   }
 
@@ -346,6 +378,7 @@ const HEADER_CHUNK_BYTES = 64 * 1024;
 
 /** Reads entry headers in the order of their positions without one read each: small entries share a chunk. */
 class HeaderReader {
+  fileSize = 0;
   private chunk: Buffer = Buffer.alloc(0);
   private chunkPosition = 0;
 
@@ -353,13 +386,37 @@ class HeaderReader {
 
   /** @returns undefined where the file ends before a whole header */
   async at(position: number): Promise<Buffer | undefined> {
-    let at = position - this.chunkPosition;
-    if (at < 0 || at + ENTRY_HEADER_BYTES > this.chunk.length) {
-      this.chunk = await this.read(position, HEADER_CHUNK_BYTES);
-      this.chunkPosition = position;
-      at = 0;
+    if (this.held(position) === undefined) {
+      // A small file is read once.
+      this.chunkPosition = this.fileSize <= HEADER_CHUNK_BYTES ? 0 : position;
+      this.chunk = await this.read(this.chunkPosition, Math.max(0, Math.min(HEADER_CHUNK_BYTES, this.fileSize - this.chunkPosition)));
     }
-    return at + ENTRY_HEADER_BYTES <= this.chunk.length ? this.chunk.subarray(at, at + ENTRY_HEADER_BYTES) : undefined;
+    return this.held(position);
+  }
+
+  /** @returns undefined where it has to be read */
+  held(position: number): Buffer | undefined {
+    const at = position - this.chunkPosition;
+    return at >= 0 && at + ENTRY_HEADER_BYTES <= this.chunk.length ? this.chunk.subarray(at, at + ENTRY_HEADER_BYTES) : undefined;
+  }
+}
+
+/** Reads the records of an index. What it read last it has at hand: a small index is read once, whatever is asked of it. */
+class RecordReader {
+  fileSize = 0;
+  private first = 0;
+  private held: readonly number[] = [];
+
+  constructor(private readonly readFile: (first: number, count: number) => Promise<number[]>) {}
+
+  async read(first: number, count: number): Promise<number[]> {
+    if (first < this.first || first + count > this.first + this.held.length) {
+      const fileCount = Math.trunc(this.fileSize / INDEX_RECORD_BYTES);
+      const isSmall = fileCount <= RECORDS_PER_READ && first + count <= fileCount;
+      this.first = isSmall ? 0 : first;
+      this.held = await this.readFile(this.first, isSmall ? fileCount : count);
+    }
+    return this.held.slice(first - this.first, first - this.first + count);
   }
 }
 

@@ -1,15 +1,20 @@
 import type { SegmentExtent } from '../segment/index.js';
+import type { SyncedParts } from './synced-topics.js';
 
 /** What an inspection found in a topic's directory, and what is to be done about it before the topic can be used. */
 export interface TopicFindings {
   /** The segments as they stand once the repairs are done, in order. */
   readonly segments: readonly (SegmentExtent & { readonly baseOffset: number })[];
+  /** The first record of the last pass in the last segment's index; as many as it has where none is to be doubted. */
+  readonly lastPass: number;
   /** In the order in which they must be done; each is synced before the next. Done again from the start, they end the same way. */
   readonly repairs: readonly Repair[];
   readonly warnings: readonly string[];
   /** The dispatchers that have a checkpoint file here. */
   readonly dispatchers: readonly string[];
   readonly hasCheckpointsDirectory: boolean;
+  /** What of it is known to be on the disk. */
+  readonly synced: SyncedParts;
 }
 
 export type Repair =

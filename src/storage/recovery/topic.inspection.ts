@@ -5,6 +5,7 @@ import type { DirectoryEntry, FileSystem } from '../file-system/index.js';
 import { offsetIndexFileName, parseSegmentName, segmentFileName, type SegmentExtent, type SegmentStores } from '../segment/index.js';
 import { CorruptLogError } from './corrupt-log.error.js';
 import { SegmentInspection } from './segment.inspection.js';
+import { NOTHING_SYNCED, type SyncedParts, type SyncedTopics } from './synced-topics.js';
 import type { Repair, TopicFindings } from './topic-findings.js';
 
 /** Which files of a segment are there. */
@@ -23,6 +24,8 @@ export class TopicInspection {
     private readonly stores: SegmentStores,
     private readonly checkpoints: CheckpointStore,
     private readonly topicDir: string,
+    /** Where a segment has not changed since it was known to be whole, it is not looked into again. */
+    private readonly syncedTopics?: SyncedTopics,
   ) {}
 
   async inspect(): Promise<TopicFindings> {
@@ -45,26 +48,36 @@ export class TopicInspection {
       found.set(name.baseOffset, segment);
     }
 
-    const { segments, repairs } = await this.inspectSegments(found);
+    const synced = await this.provenOf(found);
+    const { segments, lastPass, repairs } = await this.inspectSegments(found, synced);
     const count = segments.reduce((sum, segment) => sum + segment.count, 0);
     const hasCheckpointsDirectory = entries.some((entry) => entry.name === CHECKPOINTS_DIRECTORY && entry.kind === 'directory');
     const checkpoints = hasCheckpointsDirectory ? await this.inspectCheckpoints(count) : { dispatchers: [], repairs: [], warnings: [] };
     return {
       segments,
+      lastPass,
       repairs: [...repairs, ...checkpoints.repairs],
       warnings: [...warnings, ...checkpoints.warnings],
       dispatchers: checkpoints.dispatchers,
       hasCheckpointsDirectory,
+      synced,
     };
+  }
+
+  private async provenOf(found: ReadonlyMap<number, FoundSegment>): Promise<SyncedParts> {
+    const lastBaseOffset = found.size === 0 ? undefined : Math.max(...found.keys());
+    return (await this.syncedTopics?.provenOf({ dir: this.topicDir, lastBaseOffset })) ?? NOTHING_SYNCED;
   }
 
   private async inspectSegments(
     found: ReadonlyMap<number, FoundSegment>,
-  ): Promise<{ segments: (SegmentExtent & { baseOffset: number })[]; repairs: Repair[] }> {
+    synced: SyncedParts,
+  ): Promise<{ segments: (SegmentExtent & { baseOffset: number })[]; lastPass: number; repairs: Repair[] }> {
     const baseOffsets = [...found.keys()].sort((a, b) => a - b);
     const segments: (SegmentExtent & { baseOffset: number })[] = [];
     const repairs: Repair[] = [];
     let expectedOffset = 0;
+    let lastPass = 0;
     for (const [index, baseOffset] of baseOffsets.entries()) {
       const isLast = index === baseOffsets.length - 1;
       const paths = {
@@ -84,14 +97,17 @@ export class TopicInspection {
       if (files?.segment === undefined || files.offsetIndex === undefined) {
         repairs.push(await this.makeTwin(paths, files ?? {}, isLast));
         segments.push({ baseOffset, count: 0, endPosition: 0 });
+        lastPass = 0;
         continue;
       }
-      const findings = isLast ? await inspection.inspectLast() : await inspection.inspectOlder();
+      const unchanged = { extent: synced.extent, lastPass: synced.extent.count, repairs: [] };
+      const findings = !isLast ? await inspection.inspectOlder() : synced.log ? unchanged : await inspection.inspectLast();
       segments.push({ baseOffset, ...findings.extent });
       repairs.push(...findings.repairs);
       expectedOffset = baseOffset + findings.extent.count;
+      lastPass = findings.lastPass;
     }
-    return { segments, repairs };
+    return { segments, lastPass, repairs };
   }
 
   /** One file of a pair: a rotation that a crash ended left it empty, and then it is the last. */

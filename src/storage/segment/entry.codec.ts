@@ -43,8 +43,18 @@ export function entryBytesAt(header: Buffer, at: number): number | undefined {
   return bytes > ENTRY_HEADER_BYTES && bytes <= MAX_ENTRY_BYTES ? bytes : undefined;
 }
 
+/** The checksum that the header at `at` holds. */
+export function checksumAt(header: Buffer, at: number): number {
+  return header.readUInt32BE(at + CRC_BYTES);
+}
+
+/** The checksum of a payload that comes in parts. @param checksum of the parts before, 0 in front of the first */
+export function continuedChecksum(checksum: number, part: Buffer): number {
+  return crc32c(part, checksum);
+}
+
 /** The payload of the whole entry at `at`, a view into `buffer`, or undefined where its checksum does not fit. */
 export function payloadAt(buffer: Buffer, at: number, bytes: number): Buffer | undefined {
   const payload = buffer.subarray(at + ENTRY_HEADER_BYTES, at + bytes);
-  return crc32c(payload) === buffer.readUInt32BE(at + 4) ? payload : undefined;
+  return crc32c(payload) === checksumAt(buffer, at) ? payload : undefined;
 }

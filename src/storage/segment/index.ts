@@ -1,4 +1,4 @@
-export { encodeEntries, entryBytesAt, payloadAt } from './entry.codec.js';
+export { checksumAt, continuedChecksum, encodeEntries, entryBytesAt, payloadAt } from './entry.codec.js';
 export { LogUntrustedError } from './log-untrusted.error.js';
 export { INDEX_RECORD_BYTES, OffsetIndexStore } from './offset-index.store.js';
 export { SegmentChain } from './segment-chain.js';

@@ -6,6 +6,7 @@ import { PUBLISH_MUTANTS } from './publish.mutants.js';
 import { RECOVERY_MUTANTS } from './recovery.mutants.js';
 import { RESERVE_MUTANTS } from './reserve.mutants.js';
 import { ROTATION_MUTANTS } from './rotation.mutants.js';
+import { SYNCED_MUTANTS } from './synced.mutants.js';
 import { TOPIC_MUTANTS } from './topic.mutants.js';
 
 /*
@@ -27,6 +28,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...ROTATION_MUTANTS,
   ...TOPIC_MUTANTS,
   ...RECOVERY_MUTANTS,
+  ...SYNCED_MUTANTS,
   ...RESERVE_MUTANTS,
   ...CHECKPOINT_MUTANTS,
   ...PUBLISH_MUTANTS,

@@ -4,12 +4,13 @@ const ENGINE = 'src/storage/file-engine.ts';
 const INSPECTION = 'src/storage/recovery/segment.inspection.ts';
 const TOPIC_INSPECTION = 'src/storage/recovery/topic.inspection.ts';
 const REPAIR = 'src/storage/recovery/topic.repair.ts';
+const SYNC = 'src/storage/recovery/topic.sync.ts';
 
 const SYNC_SEGMENT = 'await segments.sync(join(dir, segmentFileName(last.baseOffset)));';
-const SYNC_INDEX = 'await offsetIndexes.sync(join(dir, offsetIndexFileName(last.baseOffset)));';
-const SYNC_CHECKPOINTS = 'if (findings.hasCheckpointsDirectory) await fileSystem.syncDirectory(join(dir, CHECKPOINTS_DIRECTORY));';
-const SYNC_TOPIC = '    await fileSystem.syncDirectory(dir);\n    return new FileTopicLog';
-const FOUND = 'return this.withCuts({ count, endPosition: last.end }, indexSize, segmentSize);';
+const SYNC_INDEX = 'await offsetIndexes.sync(offsetIndex);';
+const SYNC_CHECKPOINTS = 'if (hasCheckpointsDirectory) await this.fileSystem.syncDirectory(join(dir, CHECKPOINTS_DIRECTORY));';
+const SYNC_TOPIC = 'await this.fileSystem.syncDirectory(dir);';
+const FOUND = 'return this.withCuts({ count, endPosition: last.end }, lastPass, indexSize, segmentSize);';
 const CUT_SYNC = 'await this.stores.segments.sync(repair.path);';
 const PUSH_INDEX_CUT = 'if (indexSize > indexEnd) {';
 const PUSH_SEGMENT_CUT = 'if (surplus > 0) {';
@@ -17,31 +18,31 @@ const seenIn = 'rotation';
 
 /** What a start finds, what it takes it for, and what it does about it before anybody sees a message. */
 export const RECOVERY_MUTANTS: readonly Mutant[] = [
-  { name: 'a start does not sync the last index', seenIn, edits: [{ file: ENGINE, find: SYNC_INDEX, replace: '' }] },
+  { name: 'a start does not sync the last index', seenIn, edits: [{ file: SYNC, find: SYNC_INDEX, replace: '' }] },
   {
     name: 'a start does not sync the directory of the checkpoints',
     seenIn,
-    edits: [{ file: ENGINE, find: SYNC_CHECKPOINTS, replace: '' }],
+    edits: [{ file: SYNC, find: SYNC_CHECKPOINTS, replace: '' }],
   },
   {
     name: 'a start does not sync the directory of a topic',
     seenIn,
-    edits: [{ file: ENGINE, find: SYNC_TOPIC, replace: '    return new FileTopicLog' }],
+    edits: [{ file: SYNC, find: SYNC_TOPIC, replace: '' }],
   },
   {
     name: 'a start ignores that a sync fails',
     seenIn,
     edits: [
-      { file: ENGINE, find: SYNC_SEGMENT, replace: SYNC_SEGMENT.replace(';', '.catch(() => undefined);') },
-      { file: ENGINE, find: SYNC_INDEX, replace: SYNC_INDEX.replace(';', '.catch(() => undefined);') },
+      { file: SYNC, find: SYNC_SEGMENT, replace: SYNC_SEGMENT.replace(';', '.catch(() => undefined);') },
+      { file: SYNC, find: SYNC_INDEX, replace: SYNC_INDEX.replace(';', '.catch(() => undefined);') },
     ],
   },
   {
     name: 'a start serves before its syncs are done',
     seenIn,
     edits: [
-      { file: ENGINE, find: SYNC_SEGMENT, replace: SYNC_SEGMENT.replace('await', 'void').replace(';', '.catch(() => undefined);') },
-      { file: ENGINE, find: SYNC_INDEX, replace: SYNC_INDEX.replace('await', 'void').replace(';', '.catch(() => undefined);') },
+      { file: SYNC, find: SYNC_SEGMENT, replace: SYNC_SEGMENT.replace('await', 'void').replace(';', '.catch(() => undefined);') },
+      { file: SYNC, find: SYNC_INDEX, replace: SYNC_INDEX.replace('await', 'void').replace(';', '.catch(() => undefined);') },
     ],
   },
   {
@@ -66,7 +67,13 @@ export const RECOVERY_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'the segment is cut before the index',
-    edits: [{ file: INSPECTION, find: 'return { extent, repairs };', replace: 'return { extent, repairs: repairs.toReversed() };' }],
+    edits: [
+      {
+        file: INSPECTION,
+        find: 'return { extent, lastPass, repairs };',
+        replace: 'return { extent, lastPass, repairs: repairs.toReversed() };',
+      },
+    ],
     insteadOfSweep: {
       spec: 'src/storage/recovery/recovery.spec.ts',
       because: 'the order matters only where a record of the index was torn before its last byte, which the bounded part seldom does',
@@ -108,7 +115,7 @@ export const RECOVERY_MUTANTS: readonly Mutant[] = [
       {
         file: INSPECTION,
         find: FOUND,
-        replace: `if (last.end < segmentSize) return this.withCuts({ count: count - 1, endPosition: last.position }, indexSize, segmentSize);
+        replace: `if (last.end < segmentSize) return this.withCuts({ count: count - 1, endPosition: last.position }, lastPass, indexSize, segmentSize);
     ${FOUND}`,
       },
     ],
@@ -182,7 +189,7 @@ export const RECOVERY_MUTANTS: readonly Mutant[] = [
   {
     name: 'an empty segment at the end is taken for one that is followed by another',
     seenIn,
-    edits: [{ file: TOPIC_INSPECTION, find: 'const findings = isLast ?', replace: 'const findings = isLast && index === 0 ?' }],
+    edits: [{ file: TOPIC_INSPECTION, find: 'const findings = !isLast ?', replace: 'const findings = !isLast || index > 0 ?' }],
   },
   {
     name: 'an error of the disk is taken for corruption',
