@@ -201,7 +201,7 @@ export class SimulatedDisk implements FileSystem {
         const existing = this.find(path);
         if (existing !== undefined && mode === OpenMode.NEW) throw new FileError('open', path, 'EEXIST');
         if (existing !== undefined && this.inode(existing).kind === 'directory') throw new FileError('open', path, 'EISDIR');
-        if (existing === undefined && (mode === OpenMode.EXISTING || mode === OpenMode.READING))
+        if (existing === undefined && mode !== OpenMode.NEW && mode !== OpenMode.EXISTING_OR_NEW)
           throw new FileError('open', path, 'ENOENT');
         return new SimulatedFile(this, path, existing ?? this.make(path, 'file'));
       },

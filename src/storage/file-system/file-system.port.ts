@@ -27,6 +27,8 @@ export interface FileSystem {
 export const OpenMode = {
   /** An existing file, for reading and writing. Never truncates, never creates. */
   EXISTING: 'existing',
+  /** The same for whoever syncs behind each write: a disk may do both in the write, and then tells only the sync of what went wrong. */
+  WRITE_THROUGH: 'write-through',
   /** An existing file, for reading only. */
   READING: 'reading',
   /** A new file; one that exists is an error (EEXIST). */

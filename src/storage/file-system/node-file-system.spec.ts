@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { temporaryDirectories } from '../../../test/support/temporary-directory.js';
@@ -50,6 +50,41 @@ describe('the file system', () => {
     for (const errno of ['ENOSPC', 'EDQUOT'])
       expect(new FileError('write', 'x', errno)).toMatchObject({ code: 'MMMQ_DISK_FULL', isDiskFull: true });
     expect(new FileError('write', 'x', 'EIO')).toMatchObject({ code: 'MMMQ_IO', isDiskFull: false });
+  });
+});
+
+/** Where it is the sync behind a write that brings it to the disk, no error can be had without a broken one. */
+const itWritesThrough = process.platform === 'linux' ? it : it.skip;
+
+describe('a file that is written through the cache', () => {
+  it('holds what was written, and what was cut', async () => {
+    const path = join(await newDirectory(), 'file');
+    await writeFile(path, 'content');
+    const file = await fileSystem.open(path, OpenMode.WRITE_THROUGH);
+    await writeFully(file, Buffer.from('CON'), 0);
+    await file.sync();
+    await file.truncate(4);
+    await file.sync();
+    await file.close();
+    expect(await readFile(path, 'utf8')).toBe('CONt');
+    await expect(fileSystem.open(`${path}.not-there`, OpenMode.WRITE_THROUGH)).rejects.toMatchObject({ errno: 'ENOENT' });
+  });
+
+  itWritesThrough('says in the sync what went wrong in a write, once, and of a size that cannot be at once', async () => {
+    // Refuses these bytes whoever writes them, and has nothing to sync.
+    const path = '/proc/self/oom_score_adj';
+    const file = await fileSystem.open(path, OpenMode.WRITE_THROUGH);
+    expect(await file.write(Buffer.from('nonsense'), 0)).toBe(8);
+    await expect(file.sync()).rejects.toMatchObject({ operation: 'sync', errno: 'EINVAL', cause: { operation: 'write' } });
+    await expect(file.sync()).rejects.toMatchObject({ operation: 'sync', cause: { syscall: 'fdatasync' } });
+    await file.close();
+
+    const other = join(await newDirectory(), 'file');
+    await writeFile(other, '');
+    const large = await fileSystem.open(other, OpenMode.WRITE_THROUGH);
+    await expect(large.write(Buffer.from('x'), Number.MAX_SAFE_INTEGER)).rejects.toMatchObject({ operation: 'write', errno: 'EFBIG' });
+    await large.sync();
+    await large.close();
   });
 });
 

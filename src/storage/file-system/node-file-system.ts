@@ -5,8 +5,15 @@ import { FileError } from './file.error.js';
 import { PromptCalls } from './prompt-calls.js';
 import { OpenMode, type DirectoryEntry, type File, type FileSystem, type Room, type Stamp } from './file-system.port.js';
 
+/** A limit on the size of files: the write was refused before anything was done. */
+const NO_SUCH_SIZE = 'EFBIG';
+
+/** On macOS only a sync of its own empties the cache of the drive, and Windows has no such flag. */
+const WRITES_THROUGH = process.platform === 'linux';
+
 const OPEN_FLAGS: Readonly<Record<OpenMode, number>> = {
   [OpenMode.EXISTING]: fs.constants.O_RDWR | fs.constants.O_NOFOLLOW,
+  [OpenMode.WRITE_THROUGH]: fs.constants.O_RDWR | fs.constants.O_NOFOLLOW | (WRITES_THROUGH ? fs.constants.O_DSYNC : 0),
   [OpenMode.READING]: fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW,
   [OpenMode.NEW]: fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL | fs.constants.O_NOFOLLOW,
   [OpenMode.EXISTING_OR_NEW]: fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_NOFOLLOW,
@@ -34,7 +41,7 @@ export class NodeFileSystem implements FileSystem {
     const fd = MAKING.has(mode)
       ? await inAnotherThread()
       : await this.promptCalls.make(() => atOnce('open', path, () => fs.openSync(path, OPEN_FLAGS[mode])), inAnotherThread);
-    return new NodeFile(path, fd, this.promptCalls);
+    return new NodeFile(path, fd, this.promptCalls, WRITES_THROUGH && mode === OpenMode.WRITE_THROUGH);
   }
 
   async list(path: string): Promise<readonly DirectoryEntry[]> {
@@ -103,10 +110,18 @@ export class NodeFileSystem implements FileSystem {
 }
 
 class NodeFile implements File {
+  /** What writes through the cache leave to a sync: at first all that others may have left there, then each cut. */
+  private leftToSync = 1;
+  private synced = 0;
+  /** What a write through the cache came upon, for the next sync to tell. */
+  private failure: FileError | undefined;
+
   constructor(
     readonly path: string,
     private readonly fd: number,
     private readonly promptCalls: PromptCalls,
+    /** Whether a write is on the disk when it returns: one way to another thread and back instead of two. */
+    private readonly isWrittenThrough: boolean,
   ) {}
 
   async size(): Promise<number> {
@@ -124,16 +139,31 @@ class NodeFile implements File {
   }
 
   write(buffer: Buffer, position: number): Promise<number> {
-    return call('write', this.path, (done) => fs.write(this.fd, buffer, 0, buffer.length, position, done));
+    const written = call<number>('write', this.path, (done) => fs.write(this.fd, buffer, 0, buffer.length, position, done));
+    return this.isWrittenThrough ? written.catch((error: unknown) => this.failedThrough(error, buffer.length)) : written;
+  }
+
+  /** Whether the write failed or the sync in it nobody can tell: it counts as the worse of the two, and the sync behind the write says it. */
+  private failedThrough(error: unknown, bytes: number): number {
+    if (!(error instanceof FileError) || error.isDiskFull || error.errno === NO_SUCH_SIZE) throw error;
+    this.failure = new FileError('sync', this.path, error.errno, error);
+    this.leftToSync += 1;
+    return bytes;
   }
 
   truncate(size: number): Promise<void> {
+    this.leftToSync += 1;
     return call('truncate', this.path, (done) => fs.ftruncate(this.fd, size, done));
   }
 
   /** fdatasync: the data and the size that is needed to read it back, without the time stamps. */
-  sync(): Promise<void> {
-    return call('sync', this.path, (done) => fs.fdatasync(this.fd, done));
+  async sync(): Promise<void> {
+    const { failure, leftToSync } = this;
+    this.failure = undefined;
+    if (failure !== undefined) throw failure;
+    if (this.isWrittenThrough && leftToSync === this.synced) return;
+    await call<void>('sync', this.path, (done) => fs.fdatasync(this.fd, done));
+    this.synced = Math.max(this.synced, leftToSync);
   }
 
   async tryLock(): Promise<boolean> {

@@ -71,7 +71,7 @@ export class OpenFiles {
   private acquire(path: string): OpenFile {
     let entry = this.open.get(path);
     if (entry === undefined) {
-      const opened: OpenFile = { path, file: this.fileSystem.open(path, OpenMode.EXISTING), users: 0, discarded: false };
+      const opened: OpenFile = { path, file: this.fileSystem.open(path, OpenMode.WRITE_THROUGH), users: 0, discarded: false };
       // A failed open must not be remembered: the next use tries again.
       opened.file.catch(() => this.letGo(opened));
       this.open.set(path, opened);

@@ -6,7 +6,7 @@ export class ReadOnlyFileSystem implements FileSystem {
   constructor(private readonly fileSystem: FileSystem) {}
 
   async open(path: string, mode: OpenMode): Promise<File> {
-    if (mode !== OpenMode.EXISTING && mode !== OpenMode.READING) throw readOnly('open', path);
+    if (mode === OpenMode.NEW || mode === OpenMode.EXISTING_OR_NEW) throw readOnly('open', path);
     return this.fileSystem.open(path, OpenMode.READING);
   }
 
