@@ -290,6 +290,28 @@ describe('the data directory', () => {
     expect(Object.keys(await snapshot(rootDir)).sort()).toEqual(['t/', 't/0000000000000000000.mmm']);
   });
 
+  it('says why a start was refused, and is not held, also where its new lock file cannot be removed', async () => {
+    const rootDir = await newDirectory();
+    await mkdir(join(rootDir, 't'));
+    await writeFile(join(rootDir, 't', '0000000000000000000.mmm'), 'no index');
+    const fileSystem = new FaultyFileSystem();
+    fileSystem.fail({ operation: 'remove', path: /lock$/, errno: 'EACCES' });
+    for (let start = 0; start < 2; start += 1) await expect(fileEngine(rootDir, { fileSystem }).engine.open()).rejects.toThrow(/its twin/);
+  });
+
+  it('is written no more where its lock file was removed, also when the clock was put back', async () => {
+    const rootDir = await newDirectory();
+    const clock = new ManualClock();
+    const { engine } = fileEngine(rootDir, { clock });
+    await engine.open();
+    const topic = await engine.create('t');
+    await topic.append(texts('kept'));
+    await rm(join(rootDir, '.mmmq.lock'));
+    clock.advance(-3_600_000);
+    expect(await topic.append(texts('refused'))).toMatchObject({ offsets: [], failure: { code: 'MMMQ_LOCKED' } });
+    await engine.close();
+  });
+
   it('leaves an empty directory alone, which is no topic yet, and makes it one when it is asked for', async () => {
     const rootDir = await newDirectory();
     await mkdir(join(rootDir, 'begun'));

@@ -196,7 +196,9 @@ export class FileEngine implements Engine {
   private async assertOwned(): Promise<void> {
     const { lock, ownership } = this;
     const nowMs = this.clock.now();
-    if (lock !== undefined && !ownership.isLost && nowMs - ownership.checkedAtMs >= OWNED_CHECK_MS) {
+    const sinceCheckMs = nowMs - ownership.checkedAtMs;
+    // A clock that was put back does not keep it from being looked at.
+    if (lock !== undefined && !ownership.isLost && (sinceCheckMs >= OWNED_CHECK_MS || sinceCheckMs < 0)) {
       this.ownership = { checkedAtMs: nowMs, isLost: false };
       const isLost = !(await lock.isHeld());
       if (isLost) this.ownership = { checkedAtMs: nowMs, isLost };

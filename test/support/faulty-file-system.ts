@@ -1,7 +1,7 @@
 import type { DirectoryEntry, File, FileSystem, OpenMode, Room, Stamp } from '../../src/storage/file-system/index.js';
 import { FileError, NodeFileSystem } from '../../src/storage/file-system/index.js';
 
-export type Operation = 'open' | 'write' | 'sync' | 'truncate' | 'read' | 'makeDirectory' | 'syncDirectory' | 'rename' | 'room';
+export type Operation = 'open' | 'write' | 'sync' | 'truncate' | 'read' | 'makeDirectory' | 'syncDirectory' | 'rename' | 'remove' | 'room';
 
 export interface Fault {
   readonly operation: Operation;
@@ -52,8 +52,9 @@ export class FaultyFileSystem implements FileSystem {
     await this.real.syncDirectory(path);
   }
 
-  remove(path: string): Promise<void> {
-    return this.real.remove(path);
+  async remove(path: string): Promise<void> {
+    this.strike('remove', path);
+    await this.real.remove(path);
   }
 
   async rename(from: string, to: string): Promise<void> {

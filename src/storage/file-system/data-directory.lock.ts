@@ -74,9 +74,10 @@ export class DataDirectoryLock {
     return this.file.close();
   }
 
-  /** Lets go after a refused start: a lock file that was not there before is not there afterwards. */
+  /** Lets go after a refused start: a lock file that was not there before is not there afterwards, unless the disk keeps it from being removed. */
   async withdraw(): Promise<void> {
-    if (this.madeFile) await this.fileSystem.remove(this.file.path);
+    // One that stays hinders nobody, and what the start was refused for is what has to be heard of.
+    if (this.madeFile) await this.fileSystem.remove(this.file.path).catch(() => undefined);
     await this.file.close();
   }
 }
