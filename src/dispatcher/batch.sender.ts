@@ -1,6 +1,5 @@
-import { isUtf8 } from 'node:buffer';
 import type { LogEntry } from '../core/index.js';
-import { JsonScanError, JsonScanner } from '../message/index.js';
+import { isJson } from '../message/index.js';
 import type { DispatcherBatch } from '../settings/index.js';
 import type { BatchRoom } from './batch-room.js';
 import { batchVerdictsOf } from './batch-verdicts.js';
@@ -15,9 +14,6 @@ const ANSWER_BYTES_PER_FURTHER_MESSAGE = 512;
 
 /** So many improper answers in a row are the consumer's; from then on the size of the batch may be to blame. */
 const IMPROPER_BEFORE_SMALLER = 3;
-
-/** The deepest that a scanner goes. */
-const MAX_DEPTH = 1024;
 
 const OPENING = Buffer.from('[');
 const COMMA = Buffer.from(',');
@@ -113,17 +109,4 @@ function arrayOf(entries: readonly LogEntry[], maxBytes: number): { readonly bod
 /** The stored bytes; where they are no JSON (another program wrote them) as a string, so that they cannot break the array around them. */
 function jsonOf(payload: Buffer): Buffer {
   return isJson(payload) ? payload : Buffer.from(JSON.stringify(payload.toString()));
-}
-
-function isJson(payload: Buffer): boolean {
-  if (!isUtf8(payload)) return false;
-  try {
-    const json = new JsonScanner(payload, MAX_DEPTH);
-    json.skipValue();
-    json.expectEnd();
-    return true;
-  } catch (error) {
-    if (error instanceof JsonScanError) return false;
-    throw error;
-  }
 }

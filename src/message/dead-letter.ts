@@ -1,7 +1,6 @@
-import { isUtf8 } from 'node:buffer';
 import { StringDecoder } from 'node:string_decoder';
 import { deadLetterTopic } from '../core/index.js';
-import { JsonScanError, JsonScanner } from './json-scanner.js';
+import { isJson } from './is-json.js';
 import { Message } from './message.js';
 import { MAX_CONTENT_DEPTH } from './publish.reader.js';
 
@@ -49,22 +48,9 @@ export function deadLetterOf({ dispatcher, topic, offset, attempts, reason, answ
   };
   const opening = Buffer.from(`{"topic":${JSON.stringify(ownTopic)},"content":`);
   const description = Buffer.from(`${JSON.stringify(members).slice(0, -1)},"message":`);
-  const original = isJson(message) ? message : Buffer.from(JSON.stringify(leadingText(message, MAX_FOREIGN_BYTES)));
+  const original = isJson(message, MAX_STORED_DEPTH) ? message : Buffer.from(JSON.stringify(leadingText(message, MAX_FOREIGN_BYTES)));
   const object = Buffer.concat([opening, description, original, Buffer.from('}}')]);
   return new Message({ topic: ownTopic, id: undefined, content: object.subarray(opening.length, object.length - 1), object });
-}
-
-function isJson(bytes: Buffer): boolean {
-  if (!isUtf8(bytes)) return false;
-  try {
-    const json = new JsonScanner(bytes, MAX_STORED_DEPTH);
-    json.skipValue();
-    json.expectEnd();
-    return true;
-  } catch (error) {
-    if (error instanceof JsonScanError) return false;
-    throw error;
-  }
 }
 
 /**

@@ -1,4 +1,5 @@
 export { deadLetterOf, type DeadLetter } from './dead-letter.js';
+export { isJson } from './is-json.js';
 export { JsonScanError, JsonScanner } from './json-scanner.js';
 export { messageOf, type MessageDraft } from './message.maker.js';
 export { Message } from './message.js';
