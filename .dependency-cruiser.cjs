@@ -2,15 +2,17 @@ const { readdirSync } = require('node:fs');
 const { join } = require('node:path');
 
 /*
- * The house has floors, and imports go down only: core <- express, message <- settings, storage <- disk-queue, topic-queue <- dispatcher <- broker
- * <- operations <- the offline tools, the application. A part that knows only what stands below it can be understood, tested and replaced alone: the
+ * The house has floors, and imports go down only: core <- express, http-route, message <- consumer, settings, storage <- disk-queue,
+ * topic-queue <- dispatcher <- broker <- operations <- the offline tools, the application. A part that knows only what stands below it can be understood, tested and replaced alone: the
  * engine port in core is what lets another log take the place of the files, and that holds only as long as nothing above storage knows
  * files. A folder is entered through its index.ts, so that what is behind it can change.
  */
 const FLOORS = [
   'core',
   'express',
+  'http-route',
   'message',
+  'consumer',
   'settings',
   'storage',
   'disk-queue',
@@ -18,11 +20,15 @@ const FLOORS = [
   'dispatcher',
   'broker',
   'operations',
+  'testing',
   'cli',
 ];
 
 /** Two parts of one floor that know nothing of each other. */
-const STRANGERS = [['message', 'storage']];
+const STRANGERS = [
+  ['message', 'storage'],
+  ['http-route', 'message'],
+];
 
 /**
  * It keeps files of its own, by way of the port that storage has to the disk; nothing else of storage, and nothing of the broker, is known
@@ -82,6 +88,13 @@ module.exports = {
       severity: 'error',
       from: { path: DISK_QUEUE },
       to: { path: '^src/', pathNot: [DISK_QUEUE, '^src/core/', '^src/storage/file-system/'] },
+    },
+    {
+      name: 'the-broker-knows-no-consumer',
+      comment: 'they meet on the wire alone, and are of use without each other',
+      severity: 'error',
+      from: { path: '^src/', pathNot: ['^src/(consumer|testing)/'] },
+      to: { path: '^src/consumer/' },
     },
     {
       name: 'the-offline-tools-know-only-the-files',

@@ -20,6 +20,10 @@ export const ErrorCode = {
   LOCKED: 'MMMQ_LOCKED',
   /** The operating system reported an error on a file. */
   IO: 'MMMQ_IO',
+  /** A listener gives its message up: it becomes a dead letter at once. */
+  REJECTED: 'MMMQ_REJECTED',
+  /** A listener wants its message again later. */
+  RETRY_LATER: 'MMMQ_RETRY_LATER',
 } as const;
 export type ErrorCode = (typeof ErrorCode)[keyof typeof ErrorCode];
 

@@ -41,6 +41,32 @@ const SPOOL = `
   DiskQueueModule.forRoot([options]);
 `;
 
+const LISTENER = `
+  import 'reflect-metadata';
+  import { Injectable, Module } from '@nestjs/common';
+  import { NestFactory } from '@nestjs/core';
+  import { ConsumerModule, InMemoryDeduplication, MessageListener, Reject, type MessageContext } from 'mmmq/consumer';
+
+  @Injectable()
+  class Mailer {
+    @MessageListener('order.**')
+    onOrder(order: { id: number }, { topic, offset }: MessageContext): void {
+      console.log(topic, offset, order.id);
+      throw new Reject('enough');
+    }
+  }
+
+  @Module({ imports: [ConsumerModule.forRoot({ deduplication: new InMemoryDeduplication() })], providers: [Mailer] })
+  class AppModule {}
+
+  const app = await NestFactory.create(AppModule, { logger: false });
+  await app.listen(0, '127.0.0.1');
+  const headers = { 'content-type': 'application/json', 'mmmq-dispatcher': 'd', 'mmmq-topic': 'order.created', 'mmmq-offset': '7', 'mmmq-attempt': '1' };
+  const answer = await fetch(\`\${await app.getUrl()}/messages\`, { method: 'POST', headers, body: '{"topic":"order.created","content":{"id":1}}' });
+  console.log(await answer.text());
+  await app.close();
+`;
+
 const run = promisify(execFile);
 const newDirectory = temporaryDirectories();
 const start = nodeProcesses();
@@ -121,12 +147,26 @@ describe('the package, installed from its tarball', () => {
   );
 
   it(
+    'has a consumer that is type-checked, compiled and run in a Nest application',
+    async () => {
+      await mkdir(join(app, 'src'), { recursive: true });
+      await writeFile(join(app, 'src/listener.ts'), LISTENER);
+      expect(await compile(app)).toEqual([]);
+      const listener = start(join(app, 'dist/listener.js'), { cwd: app });
+      expect(await listener.ended()).toEqual({ code: 0, signal: null });
+      expect(listener.output).toBe('order.created 7 1\n{"acknowledgement":"NACK","retry":false,"reason":"enough"}\n');
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
     'is entered through its index alone',
     async () => {
       await writeFile(
         join(app, 'entrances.mjs'),
         entrancesProgram([
           'mmmq',
+          'mmmq/consumer',
           'mmmq/disk-queue',
           'mmmq/express',
           'mmmq/package.json',
@@ -138,6 +178,7 @@ describe('the package, installed from its tarball', () => {
       expect(await program.ended()).toEqual({ code: 0, signal: null });
       expect(JSON.parse(program.output)).toEqual({
         mmmq: 'found',
+        'mmmq/consumer': 'found',
         'mmmq/disk-queue': 'found',
         'mmmq/express': 'found',
         'mmmq/package.json': 'found',
@@ -151,7 +192,7 @@ describe('the package, installed from its tarball', () => {
   it(
     'exports every type that one of its declarations mentions',
     () => {
-      for (const index of ['index.d.ts', 'disk-queue/index.d.ts', 'express/index.d.ts'])
+      for (const index of ['index.d.ts', 'consumer/index.d.ts', 'disk-queue/index.d.ts', 'express/index.d.ts'])
         expect([index, unexportedTypes(join(unpacked, 'dist'), index)]).toEqual([index, []]);
     },
     TIMEOUT_MS,
