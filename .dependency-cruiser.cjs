@@ -2,8 +2,9 @@ const { readdirSync } = require('node:fs');
 const { join } = require('node:path');
 
 /*
- * The house has floors, and imports go down only: core <- express, http-route, message <- consumer, settings, storage <- disk-queue,
- * topic-queue <- dispatcher <- broker <- operations <- the offline tools, the application. A part that knows only what stands below it can be understood, tested and replaced alone: the
+ * The house has floors, and imports go down only: core <- express, http-route, message <- consumer, settings, storage <- disk-queue <- producer,
+ * topic-queue <- dispatcher <- broker <- operations <- the testing kit, the offline tools, the application. A part that knows only what stands
+ * below it can be understood, tested and replaced alone: the
  * engine port in core is what lets another log take the place of the files, and that holds only as long as nothing above storage knows
  * files. A folder is entered through its index.ts, so that what is behind it can change.
  */
@@ -16,6 +17,7 @@ const FLOORS = [
   'settings',
   'storage',
   'disk-queue',
+  'producer',
   'topic-queue',
   'dispatcher',
   'broker',
@@ -35,6 +37,10 @@ const STRANGERS = [
  * to it: it is of use alone.
  */
 const DISK_QUEUE = '^src/disk-queue/';
+
+/** A client: it knows the broker's HTTP and nothing of the broker. The dead file of its spool stands on the port to the disk. */
+const PRODUCER = '^src/producer/';
+const PRODUCER_SPOOL = '^src/producer/spool/';
 
 /**
  * Where the parts are put together: the one place above storage that says which engine it is. And the offline tools, which look at the files
@@ -74,13 +80,13 @@ module.exports = {
       name: 'nothing-above-storage-knows-files',
       comment: 'the engine port in core is what there is to know; a spec may run on the real engine',
       severity: 'error',
-      from: { path: '^src/', pathNot: ['^src/storage/', DISK_QUEUE, ...ASSEMBLY, '\\.spec\\.ts$'] },
+      from: { path: '^src/', pathNot: ['^src/storage/', DISK_QUEUE, PRODUCER_SPOOL, ...ASSEMBLY, '\\.spec\\.ts$'] },
       to: { path: '^src/storage/' },
     },
     ...entered.map((folder) => ({
       name: `${folder.slice('src/'.length).replaceAll('/', '-')}-is-entered-through-its-index`,
       severity: 'error',
-      from: { path: '^src/', pathNot: [`^${folder}/`, ...(folder === 'src/storage' ? [DISK_QUEUE] : [])] },
+      from: { path: '^src/', pathNot: [`^${folder}/`, ...(folder === 'src/storage' ? [DISK_QUEUE, PRODUCER_SPOOL] : [])] },
       to: { path: `^${folder}/`, pathNot: [`^${folder}/index\\.ts$`] },
     })),
     {
@@ -95,6 +101,18 @@ module.exports = {
       severity: 'error',
       from: { path: '^src/', pathNot: ['^src/(consumer|testing)/'] },
       to: { path: '^src/consumer/' },
+    },
+    {
+      name: 'the-producer-knows-no-broker',
+      severity: 'error',
+      from: { path: PRODUCER },
+      to: { path: '^src/', pathNot: [PRODUCER, '^src/(core|message|disk-queue)/', '^src/storage/file-system/'] },
+    },
+    {
+      name: 'no-part-of-the-broker-knows-the-producer',
+      severity: 'error',
+      from: { path: '^src/', pathNot: [PRODUCER, '^src/testing/'] },
+      to: { path: PRODUCER },
     },
     {
       name: 'the-offline-tools-know-only-the-files',

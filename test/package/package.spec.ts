@@ -67,6 +67,27 @@ const LISTENER = `
   await app.close();
 `;
 
+const PRODUCE = `
+  import { createServer } from 'node:http';
+  import type { AddressInfo } from 'node:net';
+  import { Producer, ProducerModule, ProduceRefusedError, rawJson, type ProducerOptions, type Receipt } from 'mmmq/producer';
+
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => response.end('{"acknowledgement":"ACK","topic":"order.created","offset":41}'));
+  }).listen(0, '127.0.0.1', async () => {
+    const { port } = server.address() as AddressInfo;
+    const options: ProducerOptions = { broker: \`http://127.0.0.1:\${port}\`, spool: { dir: 'spool' } };
+    const producer: Producer = await Producer.open(options);
+    const receipt: Receipt = await producer.produce('order.created', rawJson('{"amount":1.0}'));
+    console.log(receipt.outcome === 'acknowledged' ? receipt.offset : receipt.outcome);
+    const error: unknown = await producer.produce('order created', 1).catch((failure: unknown) => failure);
+    console.log(error instanceof ProduceRefusedError ? error.field : error);
+    await producer.close();
+    server.close();
+    ProducerModule.forRoot({ ...options, global: true });
+  });
+`;
+
 const run = promisify(execFile);
 const newDirectory = temporaryDirectories();
 const start = nodeProcesses();
@@ -147,6 +168,19 @@ describe('the package, installed from its tarball', () => {
   );
 
   it(
+    'has a producer that is of use alone, type-checked, compiled and run',
+    async () => {
+      await mkdir(join(app, 'src'), { recursive: true });
+      await writeFile(join(app, 'src/produce.ts'), PRODUCE);
+      expect(await compile(app)).toEqual([]);
+      const produce = start(join(app, 'dist/produce.js'), { cwd: app });
+      expect(await produce.ended()).toEqual({ code: 0, signal: null });
+      expect(produce.output).toBe('41\ntopic\n');
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
     'has a consumer that is type-checked, compiled and run in a Nest application',
     async () => {
       await mkdir(join(app, 'src'), { recursive: true });
@@ -169,6 +203,7 @@ describe('the package, installed from its tarball', () => {
           'mmmq/consumer',
           'mmmq/disk-queue',
           'mmmq/express',
+          'mmmq/producer',
           'mmmq/package.json',
           'mmmq/dist/index.js',
           'mmmq/dist/storage/index.js',
@@ -181,6 +216,7 @@ describe('the package, installed from its tarball', () => {
         'mmmq/consumer': 'found',
         'mmmq/disk-queue': 'found',
         'mmmq/express': 'found',
+        'mmmq/producer': 'found',
         'mmmq/package.json': 'found',
         'mmmq/dist/index.js': 'ERR_PACKAGE_PATH_NOT_EXPORTED',
         'mmmq/dist/storage/index.js': 'ERR_PACKAGE_PATH_NOT_EXPORTED',
@@ -192,7 +228,7 @@ describe('the package, installed from its tarball', () => {
   it(
     'exports every type that one of its declarations mentions',
     () => {
-      for (const index of ['index.d.ts', 'consumer/index.d.ts', 'disk-queue/index.d.ts', 'express/index.d.ts'])
+      for (const index of ['index.d.ts', 'consumer/index.d.ts', 'disk-queue/index.d.ts', 'express/index.d.ts', 'producer/index.d.ts'])
         expect([index, unexportedTypes(join(unpacked, 'dist'), index)]).toEqual([index, []]);
     },
     TIMEOUT_MS,
