@@ -61,6 +61,11 @@ export class ConsumerEndpoint implements OnApplicationBootstrap, OnModuleDestroy
     this.turns = new Turns(settings.concurrency);
   }
 
+  /** Whether its listeners are known and called: from the start of the application to its stop. */
+  get isListening(): boolean {
+    return this.state === State.LISTENING;
+  }
+
   /** Whether the application goes down: its clients should look for another connection. */
   get isStopping(): boolean {
     return this.state === State.STOPPING;
@@ -89,7 +94,7 @@ export class ConsumerEndpoint implements OnApplicationBootstrap, OnModuleDestroy
   /** Never throws for what a listener does. */
   async deliver(request: DeliveryRequest): Promise<HttpAnswer> {
     const { caller } = this;
-    if (this.state !== State.LISTENING || caller === undefined) return this.unavailable();
+    if (!this.isListening || caller === undefined) return this.unavailable();
     try {
       const delivery = request.isBatch ? readBatch(request.headers, request.body) : readDelivery(request.headers, request.body);
       const handle = request.isBatch ? handleBatch : handleOne;

@@ -88,6 +88,35 @@ const PRODUCE = `
   });
 `;
 
+const TESTED = `
+  import 'reflect-metadata';
+  import { Injectable, Module } from '@nestjs/common';
+  import { Test } from '@nestjs/testing';
+  import { ConsumerModule, MessageListener } from 'mmmq/consumer';
+  import { Producer, ProducerModule } from 'mmmq/producer';
+  import { TestingBroker, type ConsumerFault, type TestingDelivery } from 'mmmq/testing';
+
+  @Injectable()
+  class Mailer {
+    @MessageListener('order.**')
+    onOrder(): void {}
+  }
+
+  @Module({ imports: [ProducerModule.forRoot({ broker: 'http://broker:8080' }), ConsumerModule.forRoot()], providers: [Mailer] })
+  class AppModule {}
+
+  const broker: TestingBroker = await TestingBroker.start();
+  const module = await broker.compile(Test.createTestingModule({ imports: [AppModule] }));
+  await module.init();
+  const fault: ConsumerFault = { kind: 'timeout' };
+  broker.injectFault(fault);
+  await module.get(Producer).produce('order.created', { id: 7 });
+  await broker.drain();
+  console.log(broker.deliveries.map(({ attempt, verdict }: TestingDelivery) => [attempt, verdict].join(' ')).join());
+  await module.close();
+  await broker.close();
+`;
+
 const run = promisify(execFile);
 const newDirectory = temporaryDirectories();
 const start = nodeProcesses();
@@ -194,6 +223,19 @@ describe('the package, installed from its tarball', () => {
   );
 
   it(
+    'has a testing kit that is type-checked, compiled and run: no port, no file, and an end with 0',
+    async () => {
+      await mkdir(join(app, 'src'), { recursive: true });
+      await writeFile(join(app, 'src/tested.ts'), TESTED);
+      expect(await compile(app)).toEqual([]);
+      const tested = start(join(app, 'dist/tested.js'), { cwd: app });
+      expect(await tested.ended()).toEqual({ code: 0, signal: null });
+      expect(tested.output.split('\n').at(-2)).toBe('1 improper,2 ack');
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
     'is entered through its index alone',
     async () => {
       await writeFile(
@@ -204,6 +246,7 @@ describe('the package, installed from its tarball', () => {
           'mmmq/disk-queue',
           'mmmq/express',
           'mmmq/producer',
+          'mmmq/testing',
           'mmmq/package.json',
           'mmmq/dist/index.js',
           'mmmq/dist/storage/index.js',
@@ -217,6 +260,7 @@ describe('the package, installed from its tarball', () => {
         'mmmq/disk-queue': 'found',
         'mmmq/express': 'found',
         'mmmq/producer': 'found',
+        'mmmq/testing': 'found',
         'mmmq/package.json': 'found',
         'mmmq/dist/index.js': 'ERR_PACKAGE_PATH_NOT_EXPORTED',
         'mmmq/dist/storage/index.js': 'ERR_PACKAGE_PATH_NOT_EXPORTED',
@@ -228,7 +272,14 @@ describe('the package, installed from its tarball', () => {
   it(
     'exports every type that one of its declarations mentions',
     () => {
-      for (const index of ['index.d.ts', 'consumer/index.d.ts', 'disk-queue/index.d.ts', 'express/index.d.ts', 'producer/index.d.ts'])
+      for (const index of [
+        'index.d.ts',
+        'consumer/index.d.ts',
+        'disk-queue/index.d.ts',
+        'express/index.d.ts',
+        'producer/index.d.ts',
+        'testing/index.d.ts',
+      ])
         expect([index, unexportedTypes(join(unpacked, 'dist'), index)]).toEqual([index, []]);
     },
     TIMEOUT_MS,
