@@ -164,6 +164,39 @@ describe('TestingBroker', () => {
     await expect(tooLarge).rejects.toMatchObject({ status: 413 });
   });
 
+  it('waits as long as a listener asks for, by the clock', async () => {
+    const orders = await open();
+    orders.act = ({ attempt }) => {
+      if (attempt === 1) throw new RetryLater(30_000);
+    };
+    const before = broker.clock.now();
+    await broker.produce('order.created', 1);
+    await broker.drain();
+    expect(broker.clock.now() - before).toBe(30_000);
+    expect(broker.deliveries).toMatchObject([{ verdict: 'improper' }, { verdict: 'ack' }]);
+  });
+
+  it('delivers what listeners produce in turn', async () => {
+    const orders = await open();
+    orders.act = async ({ topic }) => {
+      if (topic === 'order.created') await broker.produce('order.paid', 'in turn');
+    };
+    await broker.produce('order.created', 'first');
+    await broker.drain();
+    expect(orders.handled).toEqual(['first', 'in turn']);
+  });
+
+  it('closes though a listener never comes to its end', async () => {
+    const orders = await open();
+    const gate = new Gate();
+    orders.act = () => gate.opened;
+    await broker.produce('order.created', 1);
+    await until(() => orders.handled.length === 1);
+    await broker.close();
+    gate.open();
+    broker = await TestingBroker.start();
+  });
+
   it('waits for listeners that take their time', async () => {
     const orders = await open();
     const gate = new Gate();

@@ -219,6 +219,20 @@ describe.each<[string, () => ExpressAdapter | FastifyAdapter]>([
     expect(orders.handled).toHaveLength(1);
   });
 
+  it('tells all listeners of requests that stand in line on one connection when it is gone', async () => {
+    const orders = await open();
+    orders.gate = new Gate();
+    const body = storedMessage(1);
+    const head = Object.entries(deliveryHeaders()).map(([name, value]) => `${name}: ${value}\r\n`);
+    const http = await RawHttp.to(port);
+    http.send(`POST /messages HTTP/1.1\r\nhost: x\r\n${head.join('')}content-length: ${body.length}\r\n\r\n${body}`.repeat(2));
+    await until(() => orders.handled.length === 2);
+    http.socket.destroy();
+    await until(() => orders.handled.every(([, { signal }]) => signal.aborted));
+    orders.gate.open();
+    await until(() => app.get(DeliveryBodyReader).pending.count === 0);
+  });
+
   it('lets a broker live beside it on another path', async () => {
     const engine = new MemoryEngine();
     const imports = [ConsumerModule.forRoot({ path: '/consumer/messages' })];
