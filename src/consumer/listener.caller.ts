@@ -5,6 +5,7 @@ import { type Delivery, readMessage, type ReadMessage } from './delivery.reader.
 import type { Listener } from './listener.js';
 import type { ListenerTable } from './listener.table.js';
 import type { MessageContext } from './message-context.js';
+import { RetryLater } from './retry-later.error.js';
 import { type Verdict, verdictOf } from './verdict.js';
 
 const ACK: Verdict = { kind: 'ack' };
@@ -83,7 +84,8 @@ export class ListenerCaller {
   private tell(what: string, verdict: Verdict, error: unknown): void {
     if (verdict.kind === 'ack') return;
     const { reason } = verdict;
-    if (verdict.kind === 'later') this.logger.warn(`${what} wants it again later: ${reason}`);
+    if (verdict.kind === 'later')
+      this.logger.warn(`${what} ${error instanceof RetryLater ? 'puts it off' : 'was not finished in time'}: ${reason}`);
     else if (verdict.retry) this.logger.error(`${what} failed: ${reason}`, stackOf(error));
     else this.logger.warn(`${what} rejects it: ${reason}`);
   }
