@@ -1,4 +1,5 @@
 import { NotStoredError } from './not-stored.error.js';
+import { onAbort } from './on-abort.js';
 import type { Observation } from './observation.js';
 import type { OutgoingMessage } from './outgoing-message.js';
 import { ProduceIndeterminateError } from './produce-indeterminate.error.js';
@@ -40,6 +41,7 @@ export class PendingMessage {
   private reject!: (error: unknown) => void;
   private listener: PendingListener | undefined;
   private timer: NodeJS.Timeout | undefined;
+  private ignoreSignal: (() => void) | undefined;
 
   constructor(
     readonly message: OutgoingMessage,
@@ -56,7 +58,7 @@ export class PendingMessage {
   watch(deadlineMs: number, listener: PendingListener): void {
     this.listener = listener;
     this.timer = setTimeout(() => listener.onDeadline(this), deadlineMs);
-    this.signal?.addEventListener('abort', this.onAbort);
+    if (this.signal !== undefined) this.ignoreSignal = onAbort(this.signal, () => listener.onAbort(this));
   }
 
   send(): void {
@@ -142,8 +144,6 @@ export class PendingMessage {
     this.settle(() => this.resolve({ outcome: 'spooled', topic, id }));
   }
 
-  private readonly onAbort = (): void => this.listener?.onAbort(this);
-
   /** The reason of a signal that has ended the wait. */
   get abortReason(): unknown {
     return this.signal?.reason;
@@ -153,7 +153,7 @@ export class PendingMessage {
     if (this.state === PendingState.SETTLED) return;
     this.state = PendingState.SETTLED;
     clearTimeout(this.timer);
-    this.signal?.removeEventListener('abort', this.onAbort);
+    this.ignoreSignal?.();
     answer();
     this.listener?.onSettled(this);
   }

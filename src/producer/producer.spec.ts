@@ -247,6 +247,27 @@ describe('a signal', () => {
     expect(transport.contents).toEqual([[1], [2]]);
   });
 
+  it('can be that of many messages', async () => {
+    const warnings: Error[] = [];
+    const hear = (warning: Error): unknown => warnings.push(warning);
+    process.on('warning', hear);
+    try {
+      const { producer } = await scripted([acknowledge(), silence]);
+      const leaving = new AbortController();
+      const { signal } = leaving;
+      const messages = Array.from({ length: 50 }, (_, content) => ({ topic: 'order.created', content }));
+      const first = await producer.produceBatch(messages, { signal });
+      expect(first.filter(({ error }) => error === undefined)).toHaveLength(50);
+      const second = producer.produceBatch(messages, { signal });
+      leaving.abort(new Error('the user left'));
+      expect((await second).filter(({ error }) => error === signal.reason)).toHaveLength(50);
+      await setImmediate();
+      expect(warnings).toEqual([]);
+    } finally {
+      process.off('warning', hear);
+    }
+  });
+
   it('ends the wait between two attempts', async () => {
     const clock = new ManualClock();
     const { producer, transport } = await scripted([unreachable, acknowledge()], { clock });

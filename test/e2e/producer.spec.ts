@@ -190,7 +190,7 @@ const numbers = (count: number, isPaid: boolean): number[] =>
   Array.from({ length: count }, (_, number) => number).filter((number) => (number % 3 === 0) === isPaid);
 
 describe('a broker that is killed and comes back', () => {
-  const COUNT = 3000;
+  const COUNT = 1500;
 
   it.each(['without', 'with'])('has every message once, in order, from a producer %s a spool', async (how) => {
     const cwd = await newDirectory();
@@ -206,7 +206,7 @@ describe('a broker that is killed and comes back', () => {
       broker = await brokers.start({ cwd, env });
     };
     await produceAll(producer, COUNT, (acknowledged) => {
-      if (acknowledged < (kills + 1) * 700 || kills === 3) return;
+      if (acknowledged < (kills + 1) * 400 || kills === 3) return;
       kills += 1;
       restarted = again(restarted);
     });
