@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { type INestApplication, Injectable } from '@nestjs/common';
+import { type CanActivate, type ExecutionContext, type INestApplication, Injectable, ValidationPipe } from '@nestjs/common';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { IsInt } from 'class-validator';
 import request from 'supertest';
 import {
@@ -12,7 +14,7 @@ import {
 } from '../../src/consumer/index.js';
 import { Dispatcher, type DispatcherOptions, DispatcherRegistry, Host, TopicPattern } from '../../src/index.js';
 import { brokerApplication } from '../support/broker-application.js';
-import { consumerApplication } from '../support/consumer-application.js';
+import { consumerApplication, type ConsumerApplicationOptions } from '../support/consumer-application.js';
 import { fileEngine, readTexts } from '../support/file-engine.js';
 import { temporaryDirectories } from '../support/temporary-directory.js';
 import { until } from '../support/until.js';
@@ -56,13 +58,23 @@ interface Shop {
   readonly consumerPort: number;
 }
 
-/** A broker and a consumer in two applications, over real sockets. */
-async function open(dispatcher: DispatcherOptions = {}, consumer: ConsumerModuleOptions = {}): Promise<Shop> {
+/** A broker and a consumer in two applications, over real sockets. @param base what stands in front of the consumer's `/messages` */
+async function open(
+  dispatcher: DispatcherOptions = {},
+  consumer: ConsumerModuleOptions = {},
+  base = '',
+  application: Pick<ConsumerApplicationOptions, 'adapter' | 'configure'> = {},
+): Promise<Shop> {
   const rootDir = await newDirectory();
-  const consuming = await consumerApplication({ consumer, metadata: { providers: [Listeners] } });
+  const consuming = await consumerApplication({ ...application, consumer, metadata: { providers: [Listeners] } });
   stops.push(() => consuming.app.close());
   const options: DispatcherOptions = { backoff: { initialMs: 5, maxMs: 20 }, ...dispatcher };
-  const value = new Dispatcher('orders', Host.of(consuming.url), [TopicPattern.of('order.**'), TopicPattern.of('payment.*')], options);
+  const value = new Dispatcher(
+    'orders',
+    Host.of(`${consuming.url}${base}`),
+    [TopicPattern.of('order.**'), TopicPattern.of('payment.*')],
+    options,
+  );
   const { app: broker } = await brokerApplication({
     broker: { storage: { rootDir } },
     metadata: { providers: [{ provide: 'orders', useValue: value }] },
@@ -113,6 +125,32 @@ describe('a consumer behind a real broker', () => {
       headers: { tenant: 'a "b" %' },
       timestamp: expect.any(Number),
     });
+  });
+
+  it.each([
+    ['Express', () => new ExpressAdapter()],
+    ['Fastify', () => new FastifyAdapter()],
+  ])('works on %s behind a global prefix, a path of its own, a guard and a ValidationPipe', async (_platform, adapter) => {
+    const guarded: unknown[] = [];
+    const guard: CanActivate = {
+      canActivate: (context: ExecutionContext) => {
+        guarded.push(context.switchToHttp().getRequest<{ headers: Record<string, string> }>().headers['mmmq-dispatcher']);
+        // The first one is sent again.
+        return guarded.length > 1;
+      },
+    };
+    const shop = await open({}, { path: '/consumer/messages', guards: [guard] }, '/api/consumer', {
+      adapter: adapter(),
+      configure: (app) => {
+        app.setGlobalPrefix('api');
+        app.useGlobalPipes(new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true, transform: true }));
+      },
+    });
+    await publish(shop, 'order.created', { n: 'x'.repeat(500_000) }, { n: 2 });
+    await until(() => counters(shop)?.delivered === 2);
+    expect(guarded).toEqual(['orders', 'orders', 'orders']);
+    expect(contents(shop)).toEqual([{ n: 'x'.repeat(500_000) }, { n: 2 }]);
+    expect(counters(shop)).toMatchObject({ improper: 1, nacked: 0 });
   });
 
   it('gets a message that it throws at again, and it becomes a dead letter with the reason in the end', async () => {
