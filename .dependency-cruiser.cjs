@@ -2,33 +2,45 @@ const { readdirSync } = require('node:fs');
 const { join } = require('node:path');
 
 /*
- * The house has floors, and imports go down only: core <- express, message <- settings, storage <- disk-queue, topic-queue <- dispatcher <- broker
- * <- operations <- the offline tools, the application. A part that knows only what stands below it can be understood, tested and replaced alone: the
+ * The house has floors, and imports go down only: core <- express, http-route, message <- consumer, settings, storage <- disk-queue <- producer,
+ * topic-queue <- dispatcher <- broker <- operations <- the testing kit, the offline tools, the application. A part that knows only what stands
+ * below it can be understood, tested and replaced alone: the
  * engine port in core is what lets another log take the place of the files, and that holds only as long as nothing above storage knows
  * files. A folder is entered through its index.ts, so that what is behind it can change.
  */
 const FLOORS = [
   'core',
   'express',
+  'http-route',
   'message',
+  'consumer',
   'settings',
   'storage',
   'disk-queue',
+  'producer',
   'topic-queue',
   'dispatcher',
   'broker',
   'operations',
+  'testing',
   'cli',
 ];
 
 /** Two parts of one floor that know nothing of each other. */
-const STRANGERS = [['message', 'storage']];
+const STRANGERS = [
+  ['message', 'storage'],
+  ['http-route', 'message'],
+];
 
 /**
  * It keeps files of its own, by way of the port that storage has to the disk; nothing else of storage, and nothing of the broker, is known
  * to it: it is of use alone.
  */
 const DISK_QUEUE = '^src/disk-queue/';
+
+/** A client: it knows the broker's HTTP and nothing of the broker. The dead file of its spool stands on the port to the disk. */
+const PRODUCER = '^src/producer/';
+const PRODUCER_SPOOL = '^src/producer/spool/';
 
 /**
  * Where the parts are put together: the one place above storage that says which engine it is. And the offline tools, which look at the files
@@ -68,13 +80,13 @@ module.exports = {
       name: 'nothing-above-storage-knows-files',
       comment: 'the engine port in core is what there is to know; a spec may run on the real engine',
       severity: 'error',
-      from: { path: '^src/', pathNot: ['^src/storage/', DISK_QUEUE, ...ASSEMBLY, '\\.spec\\.ts$'] },
+      from: { path: '^src/', pathNot: ['^src/storage/', DISK_QUEUE, PRODUCER_SPOOL, ...ASSEMBLY, '\\.spec\\.ts$'] },
       to: { path: '^src/storage/' },
     },
     ...entered.map((folder) => ({
       name: `${folder.slice('src/'.length).replaceAll('/', '-')}-is-entered-through-its-index`,
       severity: 'error',
-      from: { path: '^src/', pathNot: [`^${folder}/`, ...(folder === 'src/storage' ? [DISK_QUEUE] : [])] },
+      from: { path: '^src/', pathNot: [`^${folder}/`, ...(folder === 'src/storage' ? [DISK_QUEUE, PRODUCER_SPOOL] : [])] },
       to: { path: `^${folder}/`, pathNot: [`^${folder}/index\\.ts$`] },
     })),
     {
@@ -82,6 +94,25 @@ module.exports = {
       severity: 'error',
       from: { path: DISK_QUEUE },
       to: { path: '^src/', pathNot: [DISK_QUEUE, '^src/core/', '^src/storage/file-system/'] },
+    },
+    {
+      name: 'the-broker-knows-no-consumer',
+      comment: 'they meet on the wire alone, and are of use without each other',
+      severity: 'error',
+      from: { path: '^src/', pathNot: ['^src/(consumer|testing)/'] },
+      to: { path: '^src/consumer/' },
+    },
+    {
+      name: 'the-producer-knows-no-broker',
+      severity: 'error',
+      from: { path: PRODUCER },
+      to: { path: '^src/', pathNot: [PRODUCER, '^src/(core|message|disk-queue)/', '^src/storage/file-system/'] },
+    },
+    {
+      name: 'no-part-of-the-broker-knows-the-producer',
+      severity: 'error',
+      from: { path: '^src/', pathNot: [PRODUCER, '^src/testing/'] },
+      to: { path: PRODUCER },
     },
     {
       name: 'the-offline-tools-know-only-the-files',

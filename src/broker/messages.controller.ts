@@ -1,14 +1,25 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Controller, Inject, Logger, Post, Req, Res, VERSION_NEUTRAL } from '@nestjs/common';
 import { Acknowledgement, ErrorCode, MmmqError } from '../core/index.js';
+import {
+  answer,
+  BATCH_PATH,
+  type HttpAnswer,
+  mediaTypeOf,
+  NDJSON_TYPE,
+  type PlatformRequest,
+  type PlatformResponse,
+  refusalAnswer,
+  type RequestBody,
+  requestOf,
+  responseOf,
+} from '../http-route/index.js';
 import { type Message, type PublishHeaders, PublishRefusedError, readPublish, splitBatch } from '../message/index.js';
 import { BROKER_SETTINGS, type BrokerSettings } from '../settings/index.js';
 import { TopicQueueService, TopicQueueServiceState } from '../topic-queue/index.js';
-import { type PlatformRequest, type PlatformResponse, requestOf, responseOf } from './platform.js';
-import { answer, type PublishAnswer, refusalAnswer } from './publish-answer.js';
-import { NDJSON_TYPE, type PublishBody, PublishBodyReader, tooManyBytes } from './publish-body.reader.js';
-import { mediaTypeOf, publishHeadersOf } from './publish-headers.js';
-import { BATCH_PATH, PUBLISH_PATH } from './publish-paths.js';
+import { PublishBodyReader } from './publish-body.reader.js';
+import { publishHeadersOf } from './publish-headers.js';
+import { PUBLISH_PATH } from './publish-route.claim.js';
 
 /** What a producer is told of a failure on the broker's side. The log and `GET /health/ready` say more, with paths that are no producer's affair. */
 const REASONS: Partial<Record<ErrorCode, string>> = {
@@ -79,15 +90,17 @@ export class MessagesController {
   }
 
   /** @throws {PublishRefusedError} when the batch as a whole is refused */
-  private async storeBatch(request: IncomingMessage, body: PublishBody): Promise<readonly PublishAnswer[]> {
+  private async storeBatch(request: IncomingMessage, body: RequestBody): Promise<readonly HttpAnswer[]> {
     const { idempotencyKey, ...headers } = publishHeadersOf(request);
     if (idempotencyKey !== undefined) {
       throw new PublishRefusedError(400, 'idempotency-key', 'the header is for one message; in a batch each has its own member "id"');
     }
     const bodies = splitBatch(body.bytes, mediaTypeOf(request) === NDJSON_TYPE ? 'ndjson' : 'array', this.settings.batch.maxMessages);
-    if (!body.takeMore(bodies.length * BATCH_MESSAGE_OVERHEAD_BYTES)) throw tooManyBytes();
+    if (!body.takeMore(bodies.length * BATCH_MESSAGE_OVERHEAD_BYTES)) {
+      throw new PublishRefusedError(429, undefined, this.bodies.tooManyBytes().reason);
+    }
 
-    const answers: PublishAnswer[] = [];
+    const answers: HttpAnswer[] = [];
     const messages: Message[] = [];
     const places: number[] = [];
     for (const [place, bytes] of bodies.entries()) {
@@ -112,13 +125,13 @@ export class MessagesController {
     return readPublish(bytes, headers);
   }
 
-  private answer(response: ServerResponse, publishAnswer: PublishAnswer): void {
+  private answer(response: ServerResponse, publishAnswer: HttpAnswer): void {
     // While the application goes down its clients should look for another connection.
     const isStopping = this.topicQueues.state !== TopicQueueServiceState.SERVING;
     answer(response, isStopping ? { ...publishAnswer, headers: { ...publishAnswer.headers, connection: 'close' } } : publishAnswer);
   }
 
-  private failureAnswer(error: unknown): PublishAnswer {
+  private failureAnswer(error: unknown): HttpAnswer {
     if (error instanceof PublishRefusedError) return refusalAnswer(error);
     const reason = error instanceof MmmqError ? REASONS[error.code] : undefined;
     if (error instanceof MmmqError && reason !== undefined) return notStored(error.code === ErrorCode.DISK_FULL ? 507 : 503, reason);
@@ -127,16 +140,16 @@ export class MessagesController {
   }
 }
 
-function stored({ topic, offset }: { readonly topic: string; readonly offset: number }): PublishAnswer {
+function stored({ topic, offset }: { readonly topic: string; readonly offset: number }): HttpAnswer {
   return { status: 200, body: `{"acknowledgement":"${Acknowledgement.ACK}","topic":"${topic}","offset":${offset}}` };
 }
 
-function batchAnswer(answers: readonly PublishAnswer[]): PublishAnswer {
+function batchAnswer(answers: readonly HttpAnswer[]): HttpAnswer {
   const { status, headers = {} } = answers.find((candidate) => candidate.status !== 200) ?? { status: 200 };
   const items = answers.map((item) => (item.status === 200 ? item.body : `{"status":${item.status},${item.body.slice(1)}`));
   return { status, headers, body: `[${items.join()}]` };
 }
 
-function notStored(status: 503 | 507, reason: string): PublishAnswer {
+function notStored(status: 503 | 507, reason: string): HttpAnswer {
   return { status, body: JSON.stringify({ acknowledgement: Acknowledgement.NACK, reason }) };
 }

@@ -1,94 +1,19 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type HttpServer, Inject, Injectable, type OnModuleInit } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost } from '@nestjs/core';
-import { ErrorCode, MmmqError } from '../core/index.js';
-import { claimFastifyRoutes, type FastifyInstance } from './fastify-route.claim.js';
-import { type BodyRule, PublishBodyReader } from './publish-body.reader.js';
-import { PublishPaths } from './publish-paths.js';
+import { RouteClaim } from '../http-route/index.js';
+import { PublishBodyReader } from './publish-body.reader.js';
 
-/** `path` as Express gives it: what it routes by, without the query. */
-type RoutedRequest = IncomingMessage & { readonly path: string };
+/** Below the global prefix of the application. */
+export const PUBLISH_PATH = 'messages';
 
-/**
- * Claims the bodies of publishes before any body parser of the application gets hold of them: a parser would decode, repair and re-spell
- * what has to be stored byte for byte.
- *
- * Nest adds its parsers when the application is initialised, and the routes after them. This provider is made earlier, so a middleware that
- * it adds to the adapter comes before the parsers, and a hook hears of the routes. The global prefix may be set later still and is looked up with
- * the first request.
- */
+/** Claims the bodies of publishes. */
 @Injectable()
-export class PublishRouteClaim implements OnModuleInit {
-  private readonly paths: PublishPaths;
-  private rules: ReadonlyMap<string, BodyRule> | undefined;
-
+export class PublishRouteClaim extends RouteClaim {
   constructor(
-    @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
+    @Inject(HttpAdapterHost) host: HttpAdapterHost,
     @Inject(ApplicationConfig) config: ApplicationConfig,
-    @Inject(PublishBodyReader) private readonly bodies: PublishBodyReader,
+    @Inject(PublishBodyReader) bodies: PublishBodyReader,
   ) {
-    this.paths = new PublishPaths(config);
-    // In a test module the adapter comes after the providers are made; without HTTP it never comes.
-    host.init$.subscribe(() => {
-      if (this.isOn('express')) host.httpAdapter.use(this.handle);
-      if (this.isOn('fastify')) claimFastifyRoutes(host.httpAdapter.getInstance<FastifyInstance>(), this.paths, bodies);
-    });
+    super(host, config, bodies, PUBLISH_PATH);
   }
-
-  /** @throws {MmmqError} on a platform that is neither Express nor Fastify */
-  onModuleInit(): void {
-    if (this.isWithoutHttp()) return;
-    const adapter: unknown = this.host.httpAdapter;
-    if (isServingDirectly(adapter)) {
-      for (const path of [this.paths.single, this.paths.batch]) adapter.serveDirectly('POST', path, this.handle);
-    }
-    if (this.isOn('express') || this.isOn('fastify')) return;
-    throw new MmmqError(
-      ErrorCode.INVALID_SETTINGS,
-      `BrokerModule reads publishes on Express and Fastify, and this application runs on ${this.host.httpAdapter.getType()}: ` +
-        'create it with @nestjs/platform-express or @nestjs/platform-fastify',
-    );
-  }
-
-  private isWithoutHttp(): boolean {
-    return (this.host.httpAdapter as HttpServer | null | undefined) == null;
-  }
-
-  private isOn(platform: 'express' | 'fastify'): boolean {
-    return !this.isWithoutHttp() && this.host.httpAdapter.getType() === platform;
-  }
-
-  private readonly handle = (request: IncomingMessage, response: ServerResponse, next: () => void): void => {
-    const rule = request.method === 'POST' ? this.ruleOf((request as RoutedRequest).path) : undefined;
-    if (rule === undefined) next();
-    else this.bodies.claim(request, response, rule, next);
-  };
-
-  private ruleOf(path: string): BodyRule | undefined {
-    const adapter: HttpServer = this.host.httpAdapter;
-    const { caseSensitive = false, ignoreTrailingSlash = true } = adapter.getRouteMatchingOptions?.() ?? {};
-    const slashless = ignoreTrailingSlash && path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
-    this.rules ??= new Map([
-      ...spellingsOf(this.paths.single, caseSensitive).map((spelling) => [spelling, this.bodies.single] as const),
-      ...spellingsOf(this.paths.batch, caseSensitive).map((spelling) => [spelling, this.bodies.batch] as const),
-    ]);
-    return this.rules.get(slashless) ?? (caseSensitive ? undefined : this.rules.get(slashless.toLowerCase()));
-  }
-}
-
-function spellingsOf(path: string, isCaseSensitive: boolean): string[] {
-  return isCaseSensitive ? [path] : [path, path.toLowerCase()];
-}
-
-/** The part of `BrokerExpressAdapter` that is of use here: served directly, no body parser comes before the controller, and nothing needs a claim. */
-interface DirectlyServing {
-  serveDirectly(
-    method: string,
-    url: string,
-    passable: (request: IncomingMessage, response: ServerResponse, next: () => void) => void,
-  ): void;
-}
-
-function isServingDirectly(adapter: unknown): adapter is DirectlyServing {
-  return typeof adapter === 'object' && adapter !== null && 'serveDirectly' in adapter;
 }

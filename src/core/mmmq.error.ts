@@ -14,12 +14,22 @@ export const ErrorCode = {
   TOPIC_REFUSING: 'MMMQ_TOPIC_REFUSING',
   /** The broker is stopping or stopped. */
   CLOSED: 'MMMQ_CLOSED',
+  /** A producer got no verdict: the broker may have stored the message or not. Producing it again under the same id is safe. */
+  INDETERMINATE: 'MMMQ_INDETERMINATE',
+  /** A producer could not hand its message to the broker, and it is certainly not stored there. It can be produced again later. */
+  NOT_STORED: 'MMMQ_NOT_STORED',
+  /** A producer has as much in memory, or in its spool, as it may have. Nothing of the message was sent. */
+  PRODUCER_FULL: 'MMMQ_PRODUCER_FULL',
   /** Files say what no crash can leave behind. */
   CORRUPT: 'MMMQ_CORRUPT',
   /** The data directory is held by another process. */
   LOCKED: 'MMMQ_LOCKED',
   /** The operating system reported an error on a file. */
   IO: 'MMMQ_IO',
+  /** A listener gives its message up: it becomes a dead letter at once. */
+  REJECTED: 'MMMQ_REJECTED',
+  /** A listener wants its message again later. */
+  RETRY_LATER: 'MMMQ_RETRY_LATER',
 } as const;
 export type ErrorCode = (typeof ErrorCode)[keyof typeof ErrorCode];
 

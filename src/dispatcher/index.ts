@@ -12,3 +12,5 @@ export { DispatcherRegistry } from './dispatcher.registry.js';
 export { Dispatcher, MAX_ATTEMPTS_AT_ONCE, type DispatcherOptions } from './dispatcher.js';
 export { WorkerState } from './dispatcher-worker.state.js';
 export type { Subscription, WorkerCounters } from './dispatcher-worker.js';
+export { batchVerdictsOf } from './batch-verdicts.js';
+export { verdictOf, type Verdict, type Verdicts } from './verdict.js';

@@ -32,7 +32,7 @@ describe('a dead letter', () => {
     expect(message).toMatchObject({ topic: 'dlq.order-dispatcher', id: undefined });
     expect(message.content.toString()).toBe(content);
     expect(message.storedBytes(2).toString()).toBe(`{"topic":"dlq.order-dispatcher","content":${content},"timestamp":2}`);
-    expect(readStored(message.storedBytes(2))).toEqual({ topic: 'dlq.order-dispatcher', content: Buffer.from(content) });
+    expect(readStored(message.storedBytes(2))).toEqual({ topic: 'dlq.order-dispatcher', content: Buffer.from(content), timestamp: 2 });
   });
 
   it('has no answer where there was none', () => {

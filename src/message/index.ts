@@ -7,3 +7,4 @@ export { splitBatch, type BatchFormat } from './publish-batch.reader.js';
 export { PublishRefusedError, type RefusalStatus } from './publish-refused.error.js';
 export { readPublish, type PublishHeaders } from './publish.reader.js';
 export { readStored, type StoredMessage } from './stored-message.reader.js';
+export { traceContextOf, type TraceContext } from './trace-context.js';

@@ -10,6 +10,7 @@ describe('reading a stored message', () => {
     expect(readStored(message.storedBytes(1))).toEqual({
       topic: 'order.created',
       id: 'i',
+      timestamp: 1,
       key: 'ké',
       headers: new Map([
         ['a', '1'],
@@ -44,6 +45,10 @@ describe('reading a stored message', () => {
     };
     expect(readStored(Buffer.from(JSON.stringify(stored)))).toEqual({ headers: new Map([['good', 'x']]) });
     expect(readStored(Buffer.from('{"id":1,"key":null,"headers":[]}'))).toEqual({});
+  });
+
+  it.each(['-1', '1.5', '1e400', '99999999999999999999', '[1]', 'true', '"1"'])('takes %s for no time stamp', (timestamp) => {
+    expect(readStored(Buffer.from(`{"timestamp":${timestamp}}`))).toEqual({});
   });
 
   it.each([

@@ -17,10 +17,14 @@ export interface StoredMessage {
   readonly tracestate?: string;
   /** The exact bytes of the content, a view. */
   readonly content?: Buffer;
+  /** Epoch milliseconds of the append. */
+  readonly timestamp?: number;
 }
 
 const QUOTE = 0x22;
 const OPEN_BRACE = 0x7b;
+/** More characters than a whole number has that a double holds exactly; whatever is cut behind them is none. */
+const MAX_NUMBER_LENGTH = 17;
 
 /** Reads a stored message, without strictness about its members. @returns undefined when the bytes are no JSON object in UTF-8 */
 export function readStored(payload: Buffer): StoredMessage | undefined {
@@ -77,6 +81,11 @@ class StoredMessageReader {
         case 'tracestate':
           tracestate = this.readText();
           break;
+        case 'timestamp': {
+          const timestamp = this.readWholeNumber();
+          if (timestamp !== undefined) message.timestamp = timestamp;
+          break;
+        }
         default:
           json.skipValue();
       }
@@ -104,6 +113,13 @@ class StoredMessageReader {
       if (text !== undefined) texts.set(name, text);
     }
     return texts;
+  }
+
+  private readWholeNumber(): number | undefined {
+    const { json } = this;
+    json.skipValue();
+    const value = Number(this.payload.toString('latin1', json.valueStart, Math.min(json.valueEnd, json.valueStart + MAX_NUMBER_LENGTH)));
+    return Number.isSafeInteger(value) && value >= 0 ? value : undefined;
   }
 
   private readText(): string | undefined {

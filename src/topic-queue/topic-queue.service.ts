@@ -9,6 +9,7 @@ import {
 } from '@nestjs/common';
 import { EventEmitter2, EventEmitterReadinessWatcher } from '@nestjs/event-emitter';
 import {
+  type Clock,
   type Engine,
   ENGINE,
   type EngineProblem,
@@ -54,6 +55,14 @@ export class TopicQueueService implements OnModuleInit, OnApplicationBootstrap, 
     @Inject(EventEmitter2) private readonly events: EventEmitter2,
     @Inject(EventEmitterReadinessWatcher) private readonly listeners: EventEmitterReadinessWatcher,
   ) {}
+
+  /**
+   * Gives messages their time stamps.
+   * @internal another one's in tests
+   */
+  protected get clock(): Clock {
+    return systemClock;
+  }
 
   get state(): TopicQueueServiceState {
     return this.currentState;
@@ -196,7 +205,7 @@ export class TopicQueueService implements OnModuleInit, OnApplicationBootstrap, 
   }
 
   private register(log: TopicLog): TopicQueue {
-    const topicQueue = new TopicQueue(log, { clock: systemClock, idempotencyMemory: this.idempotencyMemory });
+    const topicQueue = new TopicQueue(log, { clock: this.clock, idempotencyMemory: this.idempotencyMemory });
     this.byTopic.set(log.topic, topicQueue);
     this.topicsIgnoringCase.set(log.topic.toLowerCase(), log.topic);
     return topicQueue;

@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import type { INestApplication } from '@nestjs/common';
 import request from 'supertest';
 import { ErrorCode, MmmqError } from '../../src/core/index.js';
-import { MAX_PENDING_HEADER_BYTES, MAX_PENDING_PUBLISHES } from '../../src/broker/pending-publishes.js';
 import { PublishBodyReader } from '../../src/broker/publish-body.reader.js';
+import { MAX_PENDING_HEADER_BYTES, MAX_PENDING_REQUESTS } from '../../src/http-route/index.js';
 import { TopicQueueService } from '../../src/topic-queue/index.js';
 import { brokerApplication } from '../support/broker-application.js';
 import { heapAfterCollection } from '../support/heap.js';
@@ -481,8 +481,8 @@ describe('The number of publishes without an answer', () => {
     engine.faults.append = () => gate.opened;
     const body = messageJson();
     const flood = await RawHttp.to(port);
-    flood.send((head(`content-length: ${body.length}`) + body).repeat(MAX_PENDING_PUBLISHES));
-    await until(() => pendingCount() === MAX_PENDING_PUBLISHES);
+    flood.send((head(`content-length: ${body.length}`) + body).repeat(MAX_PENDING_REQUESTS));
+    await until(() => pendingCount() === MAX_PENDING_REQUESTS);
 
     const other = await RawHttp.to(port);
     send(other, body);
@@ -490,9 +490,9 @@ describe('The number of publishes without an answer', () => {
     expect([answer?.status, answer?.headers.get('retry-after')]).toEqual([429, '1']);
     expect(JSON.parse(answer?.body ?? '')).toEqual({
       acknowledgement: 'NACK',
-      reason: expect.stringContaining(`${MAX_PENDING_PUBLISHES} publishes, or `),
+      reason: expect.stringContaining(`${MAX_PENDING_REQUESTS} publishes, or `),
     });
-    expect([pendingCount(), pendingBytes()]).toEqual([MAX_PENDING_PUBLISHES, MAX_PENDING_PUBLISHES * body.length]);
+    expect([pendingCount(), pendingBytes()]).toEqual([MAX_PENDING_REQUESTS, MAX_PENDING_REQUESTS * body.length]);
     gate.open();
     await until(() => pendingCount() === 0);
     expect(pendingBytes()).toBe(0);

@@ -41,6 +41,82 @@ const SPOOL = `
   DiskQueueModule.forRoot([options]);
 `;
 
+const LISTENER = `
+  import 'reflect-metadata';
+  import { Injectable, Module } from '@nestjs/common';
+  import { NestFactory } from '@nestjs/core';
+  import { ConsumerModule, InMemoryDeduplication, MessageListener, Reject, type MessageContext } from 'mmmq/consumer';
+
+  @Injectable()
+  class Mailer {
+    @MessageListener('order.**')
+    onOrder(order: { id: number }, { topic, offset }: MessageContext): void {
+      console.log(topic, offset, order.id);
+      throw new Reject('enough');
+    }
+  }
+
+  @Module({ imports: [ConsumerModule.forRoot({ deduplication: new InMemoryDeduplication() })], providers: [Mailer] })
+  class AppModule {}
+
+  const app = await NestFactory.create(AppModule, { logger: false });
+  await app.listen(0, '127.0.0.1');
+  const headers = { 'content-type': 'application/json', 'mmmq-dispatcher': 'd', 'mmmq-topic': 'order.created', 'mmmq-offset': '7', 'mmmq-attempt': '1' };
+  const answer = await fetch(\`\${await app.getUrl()}/messages\`, { method: 'POST', headers, body: '{"topic":"order.created","content":{"id":1}}' });
+  console.log(await answer.text());
+  await app.close();
+`;
+
+const PRODUCE = `
+  import { createServer } from 'node:http';
+  import type { AddressInfo } from 'node:net';
+  import { Producer, ProducerModule, ProduceRefusedError, rawJson, type ProducerOptions, type Receipt } from 'mmmq/producer';
+
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => response.end('{"acknowledgement":"ACK","topic":"order.created","offset":41}'));
+  }).listen(0, '127.0.0.1', async () => {
+    const { port } = server.address() as AddressInfo;
+    const options: ProducerOptions = { broker: \`http://127.0.0.1:\${port}\`, spool: { dir: 'spool' } };
+    const producer: Producer = await Producer.open(options);
+    const receipt: Receipt = await producer.produce('order.created', rawJson('{"amount":1.0}'));
+    console.log(receipt.outcome === 'acknowledged' ? receipt.offset : receipt.outcome);
+    const error: unknown = await producer.produce('order created', 1).catch((failure: unknown) => failure);
+    console.log(error instanceof ProduceRefusedError ? error.field : error);
+    await producer.close();
+    server.close();
+    ProducerModule.forRoot({ ...options, global: true });
+  });
+`;
+
+const TESTED = `
+  import 'reflect-metadata';
+  import { Injectable, Module } from '@nestjs/common';
+  import { Test } from '@nestjs/testing';
+  import { ConsumerModule, MessageListener } from 'mmmq/consumer';
+  import { Producer, ProducerModule } from 'mmmq/producer';
+  import { TestingBroker, type ConsumerFault, type TestingDelivery } from 'mmmq/testing';
+
+  @Injectable()
+  class Mailer {
+    @MessageListener('order.**')
+    onOrder(): void {}
+  }
+
+  @Module({ imports: [ProducerModule.forRoot({ broker: 'http://broker:8080' }), ConsumerModule.forRoot()], providers: [Mailer] })
+  class AppModule {}
+
+  const broker: TestingBroker = await TestingBroker.start();
+  const module = await broker.compile(Test.createTestingModule({ imports: [AppModule] }));
+  await module.init();
+  const fault: ConsumerFault = { kind: 'timeout' };
+  broker.injectFault(fault);
+  await module.get(Producer).produce('order.created', { id: 7 });
+  await broker.drain();
+  console.log(broker.deliveries.map(({ attempt, verdict }: TestingDelivery) => [attempt, verdict].join(' ')).join());
+  await module.close();
+  await broker.close();
+`;
+
 const run = promisify(execFile);
 const newDirectory = temporaryDirectories();
 const start = nodeProcesses();
@@ -121,14 +197,56 @@ describe('the package, installed from its tarball', () => {
   );
 
   it(
+    'has a producer that is of use alone, type-checked, compiled and run',
+    async () => {
+      await mkdir(join(app, 'src'), { recursive: true });
+      await writeFile(join(app, 'src/produce.ts'), PRODUCE);
+      expect(await compile(app)).toEqual([]);
+      const produce = start(join(app, 'dist/produce.js'), { cwd: app });
+      expect(await produce.ended()).toEqual({ code: 0, signal: null });
+      expect(produce.output).toBe('41\ntopic\n');
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'has a consumer that is type-checked, compiled and run in a Nest application',
+    async () => {
+      await mkdir(join(app, 'src'), { recursive: true });
+      await writeFile(join(app, 'src/listener.ts'), LISTENER);
+      expect(await compile(app)).toEqual([]);
+      const listener = start(join(app, 'dist/listener.js'), { cwd: app });
+      expect(await listener.ended()).toEqual({ code: 0, signal: null });
+      expect(listener.output).toBe('order.created 7 1\n{"acknowledgement":"NACK","retry":false,"reason":"enough"}\n');
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'has a testing kit that is type-checked, compiled and run: no port, no file, and an end with 0',
+    async () => {
+      await mkdir(join(app, 'src'), { recursive: true });
+      await writeFile(join(app, 'src/tested.ts'), TESTED);
+      expect(await compile(app)).toEqual([]);
+      const tested = start(join(app, 'dist/tested.js'), { cwd: app });
+      expect(await tested.ended()).toEqual({ code: 0, signal: null });
+      expect(tested.output.split('\n').at(-2)).toBe('1 improper,2 ack');
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
     'is entered through its index alone',
     async () => {
       await writeFile(
         join(app, 'entrances.mjs'),
         entrancesProgram([
           'mmmq',
+          'mmmq/consumer',
           'mmmq/disk-queue',
           'mmmq/express',
+          'mmmq/producer',
+          'mmmq/testing',
           'mmmq/package.json',
           'mmmq/dist/index.js',
           'mmmq/dist/storage/index.js',
@@ -138,8 +256,11 @@ describe('the package, installed from its tarball', () => {
       expect(await program.ended()).toEqual({ code: 0, signal: null });
       expect(JSON.parse(program.output)).toEqual({
         mmmq: 'found',
+        'mmmq/consumer': 'found',
         'mmmq/disk-queue': 'found',
         'mmmq/express': 'found',
+        'mmmq/producer': 'found',
+        'mmmq/testing': 'found',
         'mmmq/package.json': 'found',
         'mmmq/dist/index.js': 'ERR_PACKAGE_PATH_NOT_EXPORTED',
         'mmmq/dist/storage/index.js': 'ERR_PACKAGE_PATH_NOT_EXPORTED',
@@ -151,7 +272,14 @@ describe('the package, installed from its tarball', () => {
   it(
     'exports every type that one of its declarations mentions',
     () => {
-      for (const index of ['index.d.ts', 'disk-queue/index.d.ts', 'express/index.d.ts'])
+      for (const index of [
+        'index.d.ts',
+        'consumer/index.d.ts',
+        'disk-queue/index.d.ts',
+        'express/index.d.ts',
+        'producer/index.d.ts',
+        'testing/index.d.ts',
+      ])
         expect([index, unexportedTypes(join(unpacked, 'dist'), index)]).toEqual([index, []]);
     },
     TIMEOUT_MS,

@@ -1,13 +1,13 @@
-/** So many publishes may wait for their answer at once, in the whole broker. Each costs some kilobytes, however small its body is. */
-export const MAX_PENDING_PUBLISHES = 10_000;
+/** So many requests may wait for their answer at once. Each costs some kilobytes, however small its body is. */
+export const MAX_PENDING_REQUESTS = 10_000;
 /** So many bytes of headers they may have together: Node.js takes 16 KiB of them with each request, and keeps them until it is answered. */
 export const MAX_PENDING_HEADER_BYTES = 32 * 1024 * 1024;
 
 /**
- * The publishes that were received and have no answer yet, in the whole broker: bounded in bytes and in number, so that a flood takes
- * neither all memory nor all time. The bytes of a body count as they arrive, the publish itself and its headers when it is there whole.
+ * The requests that were received and have no answer yet: all publishes of a broker, say. Bounded in bytes and in number, so that a flood takes
+ * neither all memory nor all time. The bytes of a body count as they arrive, the request itself and its headers when it is there whole.
  */
-export class PendingPublishes {
+export class PendingRequests {
   #bytes = 0;
   #headerBytes = 0;
   #count = 0;
@@ -33,15 +33,15 @@ export class PendingPublishes {
     this.#bytes -= bytes;
   }
 
-  /** Counts a publish whose bytes are taken already. @returns false when there are too many, or too many bytes of headers */
+  /** Counts a request whose bytes are taken already. @returns false when there are too many, or too many bytes of headers */
   begin(headerBytes: number): boolean {
-    if (this.#count >= MAX_PENDING_PUBLISHES || this.#headerBytes + headerBytes > MAX_PENDING_HEADER_BYTES) return false;
+    if (this.#count >= MAX_PENDING_REQUESTS || this.#headerBytes + headerBytes > MAX_PENDING_HEADER_BYTES) return false;
     this.#count += 1;
     this.#headerBytes += headerBytes;
     return true;
   }
 
-  /** The publish has its answer, and its bytes are given back with it. */
+  /** The request has its answer, and its bytes are given back with it. */
   end(bytes: number, headerBytes: number): void {
     this.#count -= 1;
     this.#headerBytes -= headerBytes;

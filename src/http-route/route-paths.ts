@@ -1,20 +1,23 @@
 import { RequestMethod } from '@nestjs/common';
 import type { ApplicationConfig } from '@nestjs/core';
 
-export const PUBLISH_PATH = 'messages';
-/** Below {@link PUBLISH_PATH}. */
+/** Below the path of the route that takes one message. */
 export const BATCH_PATH = 'batch';
 
-/** Where the application has the two routes: `/messages` and `/messages/batch`, behind its global prefix. Settled once it is initialised. */
-export class PublishPaths {
-  constructor(private readonly config: ApplicationConfig) {}
+/** Where the application has the two routes, `/messages` and `/messages/batch` say, behind its global prefix. Settled once it is initialised. */
+export class RoutePaths {
+  /** @param path of the first route, without a slash in front */
+  constructor(
+    private readonly config: ApplicationConfig,
+    private readonly path: string,
+  ) {}
 
   get single(): string {
-    return this.prefixed(PUBLISH_PATH);
+    return this.prefixed(this.path);
   }
 
   get batch(): string {
-    return this.prefixed(`${PUBLISH_PATH}/${BATCH_PATH}`);
+    return this.prefixed(`${this.path}/${BATCH_PATH}`);
   }
 
   private prefixed(path: string): string {

@@ -1,8 +1,8 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import type { PublishRefusedError } from '../message/index.js';
+import { Acknowledgement } from '../core/index.js';
 
-/** What a producer is told. The body is JSON, spelled out. */
-export interface PublishAnswer {
+/** What a client is told. The body is JSON, spelled out. */
+export interface HttpAnswer {
   readonly status: number;
   readonly body: string;
   readonly headers?: OutgoingHttpHeaders;
@@ -10,10 +10,18 @@ export interface PublishAnswer {
 
 const RETRY_AFTER_SECONDS = '1';
 
-/** The answer to a publish that was refused; to one that came too early with the time to wait. */
-export function refusalAnswer(error: PublishRefusedError): PublishAnswer {
-  const headers = error.status === 429 ? { 'retry-after': RETRY_AFTER_SECONDS } : {};
-  return { status: error.status, body: error.body(), headers };
+/** Why a request is refused for what it is. */
+export interface Refusal {
+  readonly status: number;
+  /** The member or header that is to blame, where it is one. */
+  readonly field?: string | undefined;
+  readonly reason: string;
+}
+
+/** The answer to a request that was refused; to one that came too early with the time to wait. */
+export function refusalAnswer({ status, field, reason }: Refusal): HttpAnswer {
+  const headers = status === 429 ? { 'retry-after': RETRY_AFTER_SECONDS } : {};
+  return { status, body: JSON.stringify({ acknowledgement: Acknowledgement.NACK, field, reason }), headers };
 }
 
 /** What is taken in from a client that goes on sending after it was refused: so much and so long, then the connection is cut. */
@@ -21,7 +29,7 @@ const DISCARD_MAX_BYTES = 16 * 1024 * 1024;
 const DISCARD_MAX_MS = 5000;
 
 /** Writes the answer in one go. Does nothing where somebody else has answered or the client is gone. */
-export function answer(response: ServerResponse, { status, body, headers }: PublishAnswer): void {
+export function answer(response: ServerResponse, { status, body, headers }: HttpAnswer): void {
   if (!canAnswer(response)) return;
   response.writeHead(status, headersOf(body, headers)).end(body);
 }
@@ -31,7 +39,7 @@ export function answer(response: ServerResponse, { status, body, headers }: Publ
  * begins. A connection that is closed while data arrives is reset, and a reset can destroy the answer before the client has read it. So the
  * answer goes out whole at once, and what still comes is thrown away for a while before the connection is closed.
  */
-export function answerUnread(request: IncomingMessage, response: ServerResponse, { status, body, headers }: PublishAnswer): void {
+export function answerUnread(request: IncomingMessage, response: ServerResponse, { status, body, headers }: HttpAnswer): void {
   if (!canAnswer(response)) return;
   response.writeHead(status, { ...headersOf(body, headers), connection: 'close' });
   response.write(body);

@@ -1,6 +1,6 @@
+import type { BodyReader, BodyRule } from './body.reader.js';
 import type { FastifyReply, FastifyRequest } from './platform.js';
-import type { BodyRule, PublishBodyReader } from './publish-body.reader.js';
-import type { PublishPaths } from './publish-paths.js';
+import type { RoutePaths } from './route-paths.js';
 
 type Done = (error?: Error | null) => void;
 type Hook = (request: FastifyRequest, reply: FastifyReply, done: Done) => void;
@@ -23,10 +23,10 @@ export interface FastifyInstance {
 const WITHOUT_BODY = { 'content-type': undefined, 'content-length': '0', 'transfer-encoding': undefined };
 
 /**
- * Claims the bodies of publishes on Fastify. It looks for a parser by the headers and answers itself where it has none, or where the body is
+ * Claims the bodies of a route and its batch route on Fastify. It looks for a parser by the headers and answers itself where it has none, or where the body is
  * larger than its own limit. So the body is read before that, and until it has passed its parsers Fastify is shown headers without one.
  */
-export function claimFastifyRoutes(fastify: FastifyInstance, paths: PublishPaths, bodies: PublishBodyReader): void {
+export function claimFastifyRoutes(fastify: FastifyInstance, paths: RoutePaths, bodies: BodyReader): void {
   fastify.addHook('onRoute', (route) => {
     if (![route.method].flat().includes('POST')) return;
     if (route.url === paths.single) claim(route, bodies, bodies.single);
@@ -34,7 +34,7 @@ export function claimFastifyRoutes(fastify: FastifyInstance, paths: PublishPaths
   });
 }
 
-function claim(route: RouteOptions, bodies: PublishBodyReader, rule: BodyRule): void {
+function claim(route: RouteOptions, bodies: BodyReader, rule: BodyRule): void {
   const shown = new WeakMap<FastifyRequest, FastifyRequest['headers']>();
   const read: PreParsingHook = (request, reply, _payload, done) => {
     bodies.claim(request.raw, reply.raw, rule, () => {

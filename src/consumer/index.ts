@@ -1,0 +1,12 @@
+export { ErrorCode, InvalidValueError, MmmqError, TopicPattern } from '../core/index.js';
+export type { HttpAnswer } from '../http-route/index.js';
+export { ConsumerEndpoint, type DeliveryRequest } from './consumer.endpoint.js';
+export { ConsumerModule, type ConsumerModuleAsyncOptions, type ConsumerModuleOptions } from './consumer.module.js';
+export { NoListener, type ConsumerOptions, type ConsumerRouteOptions } from './consumer.options.js';
+export type { Deduplication } from './deduplication.port.js';
+export type { DeliveryHeaders } from './delivery.reader.js';
+export { InMemoryDeduplication, type InMemoryDeduplicationOptions } from './in-memory.deduplication.js';
+export type { MessageContext } from './message-context.js';
+export { MessageListener, type MessageListenerOptions } from './message-listener.decorator.js';
+export { Reject } from './reject.error.js';
+export { RetryLater } from './retry-later.error.js';

@@ -1,0 +1,73 @@
+import { uuidv7 } from 'uuidv7';
+import { JsonScanError, JsonScanner, PublishRefusedError, readPublish, traceContextOf, type TraceContext } from '../message/index.js';
+import { ProduceRefusedError } from './produce-refused.error.js';
+import { RawJson } from './raw-json.js';
+
+/** A message as it is sent: checked, and spelled once, so that each repetition has the same bytes. */
+export interface OutgoingMessage {
+  readonly topic: string;
+  readonly id: string;
+  /** `{"topic":…,"id":…,"key":…,"headers":…,"content":…}` */
+  readonly body: Buffer;
+  /** Goes as headers of the request, so those of one request share it. */
+  readonly trace: TraceContext | undefined;
+}
+
+/** What can be said of a message beside its topic and content. */
+export interface MessageDetails {
+  readonly id?: string | undefined;
+  readonly key?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+/** As `traceparent` and `tracestate` headers spell them. */
+export interface TraceHeaders {
+  readonly traceparent?: string | undefined;
+  readonly tracestate?: string | undefined;
+}
+
+/** Deeper than content may be, so that what is too deep is refused in the words of the broker. */
+const RAW_DEPTH = 1024;
+
+/**
+ * Makes the message and checks it by the broker's own rules. A trace that is not valid is left out, as the broker does: it costs no message.
+ * @throws {ProduceRefusedError} status 400, with the member that is to blame and the rule it breaks
+ */
+export function outgoingMessage(topic: string, content: unknown, details: MessageDetails, traced: TraceHeaders): OutgoingMessage {
+  const { id = uuidv7(), key, headers } = details;
+  try {
+    const body = bodyOf({ topic, id, key, headers }, content);
+    const read = readPublish(body, {});
+    return { topic: read.topic, id, body, trace: traceContextOf(traced.traceparent, traced.tracestate) };
+  } catch (error) {
+    if (!(error instanceof PublishRefusedError)) throw error;
+    throw new ProduceRefusedError(String(topic).slice(0, 200), String(id).slice(0, 100), error, { cause: error });
+  }
+}
+
+function bodyOf(members: object, content: unknown): Buffer {
+  if (content instanceof RawJson) return rawBodyOf(members, content.bytes);
+  try {
+    return Buffer.from(JSON.stringify({ ...members, content }));
+  } catch (error) {
+    throw new PublishRefusedError(400, 'content', `the content cannot be made JSON: ${reasonOf(error)}`, { cause: error });
+  }
+}
+
+/** The content has to be one value on its own: put in unseen, `1,"key":"k"` would be two members. */
+function rawBodyOf(members: object, content: Buffer): Buffer {
+  try {
+    const json = new JsonScanner(content, RAW_DEPTH);
+    json.skipValue();
+    json.expectEnd();
+  } catch (error) {
+    if (!(error instanceof JsonScanError)) throw error;
+    throw new PublishRefusedError(400, 'content', `the content is not one JSON value: ${error.message}`, { cause: error });
+  }
+  return Buffer.concat([Buffer.from(`${JSON.stringify(members).slice(0, -1)},"content":`), content, Buffer.from('}')]);
+}
+
+/** Errors of a `toJSON` may be anybody's; those of JSON.stringify quote at most names of members. */
+function reasonOf(error: unknown): string {
+  return error instanceof TypeError ? (error.message.split('\n')[0] ?? '') : 'its toJSON has thrown';
+}

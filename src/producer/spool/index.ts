@@ -1,0 +1,1 @@
+export { Spool, type SpoolSettings } from './spool.js';
