@@ -336,6 +336,29 @@ describe('a producer with a spool', () => {
     await until(() => transport.requests.length === length + 1);
   });
 
+  it('has what the broker has not answered when the producer is closed, and keeps it for the next one', async () => {
+    const without = new ScriptedTransport(silence);
+    const lonely = await open({ transport: without, timeoutMs: 60_000 });
+    const { producer, transport, dir } = await spooling(silence, { timeoutMs: 60_000 });
+    const produced = [producer.produce('order.created', 1, { id: 'a' })];
+    const failing = [lonely.produce('order.created', 1)];
+    await until(() => transport.requests.length === 1 && without.requests.length === 1);
+    produced.push(producer.produce('order.created', 2, { id: 'b' }));
+    failing.push(lonely.produce('order.created', 2));
+    const outcomes = Promise.allSettled([...produced, ...failing]);
+    await Promise.all([producer.close(), lonely.close()]);
+    expect(await outcomes).toMatchObject([
+      { value: { outcome: 'spooled', id: 'a' } },
+      { value: { outcome: 'spooled', id: 'b' } },
+      { reason: { code: 'MMMQ_INDETERMINATE', reason: 'the producer was closed' } },
+      { reason: { code: 'MMMQ_CLOSED' } },
+    ]);
+    const broker = storing();
+    const next = await spooling(broker.script, {}, { dir });
+    await until(() => next.producer.spoolDepth === 0);
+    expect(broker.stored).toEqual(['a', 'b']);
+  });
+
   it('cannot be opened twice', async () => {
     const { dir } = await spooling(acknowledge());
     await expect(open({ spool: { dir } })).rejects.toMatchObject({ code: 'MMMQ_LOCKED' });
