@@ -90,6 +90,7 @@ describe('a checkpoint', () => {
     await reopened?.committed('d');
     expect(fileSystem.calls.filter((call) => !/^(open|read)/.test(call))).toEqual([
       'truncate d.checkpoint',
+      'sync d.checkpoint',
       'write d.checkpoint',
       'sync d.checkpoint',
     ]);

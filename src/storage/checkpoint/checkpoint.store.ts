@@ -48,12 +48,14 @@ export class CheckpointStore extends FileStore {
   }
 
   /**
-   * Puts a checkpoint at 0 whose file holds no offset. What is there goes first: of eight bytes that are written over others a part alone may
-   * come to the disk, and would be an offset that nobody committed; an empty file counts as 0 as well.
+   * Puts a checkpoint at 0 whose file holds no offset. What is there goes first, and is gone for good before anything is written: of eight bytes that
+   * are written over others a part alone may come to the disk, or the new size around the old bytes, and would be an offset that nobody committed;
+   * an empty file counts as 0 as well.
    */
   reset(path: string): Promise<void> {
     return this.keepOpen(path, async () => {
       await this.truncate(path, 0);
+      await this.sync(path);
       await this.write(path, 0);
     });
   }
