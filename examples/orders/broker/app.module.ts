@@ -10,8 +10,8 @@ import { brokerSettings } from './broker.settings.js';
         name: 'mailer',
         host: brokerSettings.mailerUrl,
         patterns: ['order.*'],
-        // A mailer that comes back after a long night gets its first mails within seconds, not a minute,
-        backoff: { maxMs: 5000 },
+        // A mailer that comes back after a long night has its first order two seconds later, not a minute,
+        backoff: { maxMs: 2000 },
         // and what has gathered meanwhile in few requests.
         batch: { maxMessages: 100 },
       },
