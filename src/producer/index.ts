@@ -7,6 +7,7 @@ export {
   type File,
   type FileSystem,
   type Room,
+  type Stamp,
 } from '../disk-queue/index.js';
 export { NotStoredError } from './not-stored.error.js';
 export type { MessageDetails, TraceHeaders } from './outgoing-message.js';

@@ -1,8 +1,8 @@
 import { Module } from '@nestjs/common';
-import { Mailbox } from './mailbox.js';
-import { MailsController } from './mails.controller.js';
-import { MessagesController } from './messages.controller.js';
+import { ConsumerModule, InMemoryDeduplication } from 'mmmq/consumer';
+import { MailServer } from './mail-server.js';
+import { Mailer } from './mailer.js';
 
-/** The mailer consumes messages. It speaks HTTP with the broker and needs nothing of mmmq. */
-@Module({ controllers: [MessagesController, MailsController], providers: [Mailbox] })
+/** Messages come at least once. What comes again is not mailed again, as long as this process lives. */
+@Module({ imports: [ConsumerModule.forRoot({ deduplication: new InMemoryDeduplication() })], providers: [Mailer, MailServer] })
 export class AppModule {}

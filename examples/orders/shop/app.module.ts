@@ -1,21 +1,17 @@
 import { Module } from '@nestjs/common';
-import { BrokerModule, Dispatcher, Host, TopicPattern } from 'mmmq';
+import { ProducerModule } from 'mmmq/producer';
 import { OrdersController } from './orders.controller.js';
 import { shopSettings } from './shop.settings.js';
 
-/** The shop has the broker in it: what it publishes is on its own disk, and its dispatcher takes it to the mailer from there. */
 @Module({
-  imports: [BrokerModule.forRoot({ storage: { rootDir: shopSettings.dataDir } })],
-  controllers: [OrdersController],
-  providers: [
-    {
-      provide: 'mail-dispatcher',
-      useFactory: () =>
-        new Dispatcher('mail-dispatcher', Host.of(shopSettings.mailerUrl), [TopicPattern.of('order.**')], {
-          // A mailer that comes back after a long night waits a few seconds for its mail, not a minute.
-          backoff: { maxMs: 5000 },
-        }),
-    },
+  imports: [
+    ProducerModule.forRoot({
+      broker: shopSettings.brokerUrl,
+      spool: { dir: shopSettings.spoolDir },
+      // A broker that comes back has the first spooled order a second later at most.
+      backoff: { maxMs: 1000 },
+    }),
   ],
+  controllers: [OrdersController],
 })
 export class AppModule {}
