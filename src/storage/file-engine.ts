@@ -319,8 +319,9 @@ export class FileEngine implements Engine {
     // What had to be repaired has not been left alone since it was synced.
     const synced = findings.repairs.length > 0 ? NOTHING_SYNCED : findings.synced;
     const { hasCheckpointsDirectory } = findings;
-    await new TopicSync(fileSystem, { segments, offsetIndexes }).sync({ dir, last, lastPass, hasCheckpointsDirectory }, synced);
-    return new FileTopicLog(this.logParts, topic, dir, { ...findings, segments: segmentsFound });
+    const sync = new TopicSync(fileSystem, { segments, offsetIndexes });
+    const isSynced = await sync.sync({ dir, last, lastPass, hasCheckpointsDirectory }, synced);
+    return new FileTopicLog(this.logParts, topic, dir, { segments: segmentsFound, dispatchers: findings.dispatchers, isSynced });
   }
 
   private inspection(dir: string): TopicInspection {

@@ -73,23 +73,25 @@ export class FileTopicLog implements TopicLog {
     private readonly parts: FileTopicLogParts,
     readonly topic: string,
     private readonly topicDir: string,
-    findings: Pick<TopicFindings, 'segments' | 'dispatchers'>,
+    found: Pick<TopicFindings, 'segments' | 'dispatchers'> & { readonly isSynced: boolean },
   ) {
     const { fileSystem, stores, segmentMaxBytes } = parts;
-    this.chain = SegmentChain.of(fileSystem, stores, { topicDir, segmentMaxBytes }, findings.segments);
-    this.durableCheckpoints = new Set(findings.dispatchers);
+    this.chain = SegmentChain.of(fileSystem, stores, { topicDir, segmentMaxBytes }, found.segments);
+    this.durableCheckpoints = new Set(found.dispatchers);
+    // As a change that did not come to its end.
+    if (!found.isSynced) this.changesBegun = 1;
   }
 
   get count(): number {
     return this.chain.count;
   }
 
-  /** Whether anything was appended, or a checkpoint made, since the start. */
+  /** Whether anything was appended, or a checkpoint made, since the start, which may have left something undone itself. */
   get hasChanged(): boolean {
     return this.changesBegun > 0;
   }
 
-  /** Whether every change since the start came to its end and is on the disk. One that failed leaves it at no, whatever became of it. */
+  /** Whether what the start found, and every change since, is on the disk. A change that failed leaves it at no, whatever became of it. */
   get isSynced(): boolean {
     return this.changesSynced === this.changesBegun;
   }

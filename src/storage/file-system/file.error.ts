@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import { ErrorCode, MmmqError } from '../../core/index.js';
 
 /** What the operating system says when the disk, or the share of it that we may use, is full. */
@@ -20,8 +21,7 @@ export class FileError extends MmmqError {
   }
 
   static from(operation: string, path: string, cause: unknown): FileError {
-    const errno = typeof cause === 'object' && cause !== null && 'code' in cause ? String(cause.code) : String(cause);
-    return new FileError(operation, path, errno, cause);
+    return new FileError(operation, path, codeOf(cause), cause);
   }
 
   get isDiskFull(): boolean {
@@ -31,4 +31,12 @@ export class FileError extends MmmqError {
   get isMissing(): boolean {
     return this.errno === 'ENOENT';
   }
+}
+
+/** Node has no code for some errors, a quota that is used up among them, and gives their number alone. */
+function codeOf(cause: unknown): string {
+  if (typeof cause !== 'object' || cause === null || !('code' in cause)) return String(cause);
+  const code = String(cause.code);
+  if (/^E[A-Z0-9]+$/.test(code) || !('errno' in cause)) return code;
+  return Object.entries(constants.errno).find(([, number]) => number === -Number(cause.errno))?.[0] ?? code;
 }

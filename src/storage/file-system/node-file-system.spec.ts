@@ -1,7 +1,12 @@
+import { execFileSync } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
+import { constants } from 'node:os';
 import { join } from 'node:path';
+import { getSystemErrorName } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import { temporaryDirectories } from '../../../test/support/temporary-directory.js';
+import { until } from '../../../test/support/until.js';
 import { FileError } from './file.error.js';
 import { OpenMode, type File } from './file-system.port.js';
 import { NodeFileSystem } from './node-file-system.js';
@@ -40,6 +45,20 @@ describe('the file system', () => {
     }
   });
 
+  it('does not wait for a writer where a pipe has the name of a file', async () => {
+    const path = join(await newDirectory(), 'pipe');
+    execFileSync('mkfifo', [path]);
+    let isOpen = false;
+    const opened = fileSystem.open(path, OpenMode.READING).finally(() => (isOpen = true));
+    try {
+      await until(() => isOpen);
+    } finally {
+      // Lets go whoever waits all the same.
+      closeSync(openSync(path, 'r+'));
+      await (await opened).close();
+    }
+  });
+
   it('says what is left, in bytes and files', async () => {
     const room = await fileSystem.room(await newDirectory());
     expect(room.bytes).toBeGreaterThan(0);
@@ -50,6 +69,14 @@ describe('the file system', () => {
     for (const errno of ['ENOSPC', 'EDQUOT'])
       expect(new FileError('write', 'x', errno)).toMatchObject({ code: 'MMMQ_DISK_FULL', isDiskFull: true });
     expect(new FileError('write', 'x', 'EIO')).toMatchObject({ code: 'MMMQ_IO', isDiskFull: false });
+  });
+
+  it('has the code of the operating system also where Node has none', () => {
+    const errno = -constants.errno.EDQUOT;
+    const cause = Object.assign(new Error('write'), { errno, code: getSystemErrorName(errno), syscall: 'write' });
+    expect(FileError.from('write', 'x', cause)).toMatchObject({ errno: 'EDQUOT', isDiskFull: true, cause });
+    const unknown = { errno: -9999, code: 'Unknown system error -9999' };
+    expect(FileError.from('write', 'x', unknown)).toMatchObject({ errno: 'Unknown system error -9999', code: 'MMMQ_IO' });
   });
 });
 

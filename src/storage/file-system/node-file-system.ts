@@ -14,7 +14,8 @@ const WRITES_THROUGH = process.platform === 'linux';
 const OPEN_FLAGS: Readonly<Record<OpenMode, number>> = {
   [OpenMode.EXISTING]: fs.constants.O_RDWR | fs.constants.O_NOFOLLOW,
   [OpenMode.WRITE_THROUGH]: fs.constants.O_RDWR | fs.constants.O_NOFOLLOW | (WRITES_THROUGH ? fs.constants.O_DSYNC : 0),
-  [OpenMode.READING]: fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW,
+  // A pipe of that name must not keep the process waiting until somebody writes to it.
+  [OpenMode.READING]: fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK,
   [OpenMode.NEW]: fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL | fs.constants.O_NOFOLLOW,
   [OpenMode.EXISTING_OR_NEW]: fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_NOFOLLOW,
 };

@@ -165,6 +165,18 @@ describeStamped('what a start syncs', () => {
     await next.engine.close();
   });
 
+  it('is what a start could not write again on a full disk, until a later one could', async () => {
+    const rootDir = await dataDirectory();
+    await rm(join(rootDir, '.mmmq.synced'));
+    const fileSystem = new FaultyFileSystem();
+    const { engine } = fileEngine(rootDir, { fileSystem });
+    fileSystem.fail({ operation: 'write', path: /a\/.*\.idx$/, errno: 'ENOSPC' });
+    expect((await engine.open()).map(({ count }) => count)).toEqual([1, 1]);
+    await engine.close();
+    expect(await syncsOfStart(rootDir)).toEqual(all('a'));
+    expect(await syncsOfStart(rootDir)).toEqual([]);
+  });
+
   it.each([
     ['is torn', (text: string) => text.slice(0, -5), [`b/${INDEX}`, `b/${SEGMENT}`]],
     ['holds noise', (text: string) => text.replace(/^a /, 'a x'), ['a', 'a/checkpoints']],

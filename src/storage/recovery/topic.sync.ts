@@ -29,23 +29,29 @@ export class TopicSync {
     private readonly stores: SegmentStores,
   ) {}
 
-  /** @param synced what is known to be on the disk already */
-  async sync({ dir, last, lastPass, hasCheckpointsDirectory }: TopicToSync, synced: SyncedParts): Promise<void> {
+  /**
+   * @param synced what is known to be on the disk already
+   * @returns whether all of it is there now. It may be not where the disk is full: then it must be brought there by another start
+   */
+  async sync({ dir, last, lastPass, hasCheckpointsDirectory }: TopicToSync, synced: SyncedParts): Promise<boolean> {
     const { segments, offsetIndexes } = this.stores;
+    let isWrittenAgain = true;
     if (last !== undefined && !synced.log) {
       await segments.sync(join(dir, segmentFileName(last.baseOffset)));
       const offsetIndex = join(dir, offsetIndexFileName(last.baseOffset));
       await offsetIndexes.keepOpen(offsetIndex, async () => {
-        await this.writeAgain(offsetIndex, lastPass, last);
+        isWrittenAgain = await this.writeAgain(offsetIndex, lastPass, last);
         await offsetIndexes.sync(offsetIndex);
       });
     }
-    if (synced.names) return;
+    if (synced.names) return isWrittenAgain;
     if (hasCheckpointsDirectory) await this.fileSystem.syncDirectory(join(dir, CHECKPOINTS_DIRECTORY));
     await this.fileSystem.syncDirectory(dir);
+    return isWrittenAgain;
   }
 
-  private async writeAgain(offsetIndex: string, lastPass: number, { count, endPosition }: SegmentExtent): Promise<void> {
+  /** @returns false where there was no room */
+  private async writeAgain(offsetIndex: string, lastPass: number, { count, endPosition }: SegmentExtent): Promise<boolean> {
     let previous = -1;
     for (let first = lastPass; first < count; first += RECORDS_PER_WRITE) {
       const positions = await this.stores.offsetIndexes.read(offsetIndex, first, Math.min(RECORDS_PER_WRITE, count - first));
@@ -60,8 +66,9 @@ export class TopicSync {
       } catch (error) {
         // Where nothing is overwritten in place this needs room. A full disk keeps nobody from reading.
         if (!(error instanceof FileError) || !error.isDiskFull) throw error;
-        return;
+        return false;
       }
     }
+    return true;
   }
 }

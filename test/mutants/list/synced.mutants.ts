@@ -62,7 +62,12 @@ export const SYNCED_MUTANTS: readonly Mutant[] = [
   {
     name: 'a start does not write again what another process may have failed to sync',
     seenIn: 'eight producers, one topic',
-    edits: [{ file: SYNC, find: 'await this.writeAgain(offsetIndex, lastPass, last);', replace: '' }],
+    edits: [{ file: SYNC, find: 'isWrittenAgain = await this.writeAgain(offsetIndex, lastPass, last);', replace: '' }],
+  },
+  {
+    name: 'a topic whose positions found no room to be written again is written down as synced',
+    edits: [{ file: SYNC, find: 'return false;', replace: 'return true;' }],
+    insteadOfSweep: { spec: insteadOfSweep.spec, because: 'the simulated disk overwrites in place, which needs no room' },
   },
   {
     name: 'a start writes again all but the first of the last positions',
