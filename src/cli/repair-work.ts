@@ -64,6 +64,8 @@ export class RepairWork {
       await this.copyAside(steps).catch(async (error: unknown) => {
         throw await this.nothingChanged(error);
       });
+      // An interrupted repair may have left a new name that a power cut takes back: it stays, before what was to follow it is done.
+      for (const dir of new Set(steps.map((step) => dirname(step.path)))) await this.fileSystem.syncDirectory(dir);
       for (const step of steps) await this.take(step);
       return this.asideDir;
     } catch (error) {
