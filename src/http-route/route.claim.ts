@@ -26,7 +26,7 @@ export class RouteClaim implements OnModuleInit {
 
   /**
    * @param path of the first route, without a slash in front
-   * @throws {MmmqError} when another module of the application serves it
+   * @throws {MmmqError} when another module of the application serves it, or the same one imported once more
    */
   constructor(
     private readonly host: HttpAdapterHost,
@@ -90,8 +90,14 @@ function refuseServedPaths(host: HttpAdapterHost, path: string, module: string):
   const owners = served.get(host) ?? new Map<string, string>();
   served.set(host, owners);
   for (const each of [path, `${path}/${BATCH_PATH}`]) {
-    const owner = owners.get(each.toLowerCase()) ?? module;
-    if (owner !== module) {
+    const owner = owners.get(each.toLowerCase());
+    if (owner === module) {
+      throw new MmmqError(
+        ErrorCode.INVALID_SETTINGS,
+        `${module} is imported twice, and POST /${each} can be served once in an application: import it in one module, the root module, only`,
+      );
+    }
+    if (owner !== undefined) {
       throw new MmmqError(
         ErrorCode.INVALID_SETTINGS,
         `${[owner, module].sort().join(' and ')} both serve POST /${each} in this application: give the consumer a path of its own, as in ` +
