@@ -1,6 +1,14 @@
 import { uuidv7 } from 'uuidv7';
 import { MESSAGE_MAX_BYTES } from '../core/index.js';
-import { JsonScanError, JsonScanner, PublishRefusedError, readPublish, traceContextOf, type TraceContext } from '../message/index.js';
+import {
+  JsonScanError,
+  JsonScanner,
+  MAX_SCAN_DEPTH,
+  PublishRefusedError,
+  readPublish,
+  traceContextOf,
+  type TraceContext,
+} from '../message/index.js';
 import { ProduceRefusedError } from './produce-refused.error.js';
 import { RawJson } from './raw-json.js';
 
@@ -26,9 +34,6 @@ export interface TraceHeaders {
   readonly traceparent?: string | undefined;
   readonly tracestate?: string | undefined;
 }
-
-/** Deeper than content may be, so that what is too deep is refused in the words of the broker. */
-const RAW_DEPTH = 1024;
 
 /**
  * Makes the message and checks it by the broker's own rules. A trace that is not valid is left out, as the broker does: it costs no message.
@@ -65,7 +70,8 @@ function bodyOf(members: object, content: unknown): Buffer {
 /** The content has to be one value on its own: put in unseen, `1,"key":"k"` would be two members. */
 function rawBodyOf(members: object, content: Buffer): Buffer {
   try {
-    const json = new JsonScanner(content, RAW_DEPTH);
+    // Deeper than content may be, so that what is too deep is refused in the words of the broker.
+    const json = new JsonScanner(content, MAX_SCAN_DEPTH);
     json.skipValue();
     json.expectEnd();
   } catch (error) {
