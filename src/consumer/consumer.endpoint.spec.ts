@@ -17,9 +17,20 @@ import { RetryLater } from './retry-later.error.js';
 type Call = (content: unknown, context: MessageContext) => unknown;
 
 const ACK = '{"acknowledgement":"ACK"}';
+const UNREADABLE = 'the listener has thrown something that cannot be read';
 const clock = new ManualClock();
 let endpoint: ConsumerEndpoint;
 let logged: string[];
+
+function broken(): never {
+  throw new Error('broken');
+}
+
+function revokedProxy(): unknown {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+}
 
 /** An endpoint whose application is started. */
 function open(call: Call, options: ConsumerOptions = {}, listenerOptions: Listener['options'] = {}): void {
@@ -118,6 +129,22 @@ describe('a delivery of one message', () => {
       throw new Error('😀'.repeat(5000));
     });
     expect(verdictsOf(await deliver(storedMessage(1)))).toEqual({ acknowledgement: 'NACK', reason: '😀'.repeat(1000) });
+  });
+
+  it.each<[string, () => unknown, string]>([
+    ['an object without a prototype', () => Object.create(null) as unknown, 'the listener failed without saying why'],
+    ['one that says why', () => Object.assign(Object.create(null) as object, { message: 'no stock' }), 'no stock'],
+    ['an error with a stack that throws', () => Object.defineProperty(new Error('no stock'), 'stack', { get: broken }), UNREADABLE],
+    ['an object with a message that throws', () => Object.defineProperty({}, 'message', { get: broken }), UNREADABLE],
+    ['a function without a text', () => Object.assign(() => undefined, { toString: broken }), UNREADABLE],
+    ['a proxy that is revoked', revokedProxy, UNREADABLE],
+  ])('is refused whatever is thrown, alone and in a batch: %s', async (_, thrown, reason) => {
+    open((content) => {
+      if (content === 'bad') throw thrown();
+    });
+    const nack = { acknowledgement: 'NACK', reason };
+    expect(await deliver(storedMessage('bad'))).toEqual({ status: 200, body: JSON.stringify(nack) });
+    expect(verdictsOf(await batch('good', 'bad'))).toEqual([{ acknowledgement: 'ACK' }, nack]);
   });
 
   it.each([
@@ -272,6 +299,29 @@ describe('deliveries at once', () => {
     expect(calls).toEqual(['a', 'b', 'd']);
     for (const gate of gates.values()) gate.open();
     expect((await Promise.all([first, fourth])).map(({ status }) => status)).toEqual([200, 200]);
+  });
+
+  it('that have no turn in time are in the log, with how many listeners go on though nobody waits for them', async () => {
+    const gate = new Gate();
+    let calls = 0;
+    open(
+      async () => {
+        calls += 1;
+        await gate.opened;
+      },
+      { concurrency: 2 },
+    );
+    const gone = new AbortController();
+    const hanging = [deliver(storedMessage('a'), {}, gone.signal), deliver(storedMessage('b'))];
+    await until(() => calls === 2);
+    gone.abort();
+    const impatient = new AbortController();
+    const waiting = deliver(storedMessage('c'), {}, impatient.signal);
+    impatient.abort();
+    expect(await waiting).toMatchObject({ status: 503, body: expect.stringContaining('too many deliveries are being handled') });
+    expect(logged.at(-1)).toMatch(/had no turn .* 2 are being handled.*\(option concurrency\), and 1 of them go on/);
+    gate.open();
+    await Promise.all(hanging);
   });
 
   it('tell the listener when the client is gone, and what it throws then costs no resend', async () => {

@@ -123,7 +123,7 @@ export class ConsumerEndpoint implements OnApplicationBootstrap, OnModuleDestroy
       return await this.turns.take(inTurn, { signal: ending.signal });
     } catch (error) {
       if (hasTurn) throw error;
-      return this.unavailable();
+      return this.isListening ? this.tooLate() : this.unavailable();
     } finally {
       clientSignal.removeEventListener('abort', end);
       this.waiting.delete(ending);
@@ -138,6 +138,16 @@ export class ConsumerEndpoint implements OnApplicationBootstrap, OnModuleDestroy
     this.allHandled = () => handled.abort();
     await this.clock.sleep(ms, handled.signal);
     return handled.signal.aborted;
+  }
+
+  /** Its dispatcher is gone and sees no answer, so the log has to say it. */
+  private tooLate(): HttpAnswer {
+    const outlived = [...this.handling].filter(({ signal }) => signal.aborted).length;
+    this.logger.warn(
+      `a delivery had no turn before its dispatcher was gone, and will come again: ${this.handling.size} are being handled, as many as may be at a ` +
+        `time (option concurrency), and ${outlived} of them go on though their signal has ended`,
+    );
+    return answerOf({ kind: 'later', ms: SOON_MS, reason: 'too many deliveries are being handled; send it again later' });
   }
 
   private unavailable(): HttpAnswer {

@@ -1,7 +1,6 @@
-import { isUtf8 } from 'node:buffer';
 import { dispatcherNameProblem, topicProblem } from '../core/index.js';
 import type { Refusal } from '../http-route/index.js';
-import { JsonScanError, JsonScanner, readStored, type StoredMessage } from '../message/index.js';
+import { jsonElements, readStored, type StoredMessage } from '../message/index.js';
 
 /** As Node.js gives them: names in lower case. */
 export type DeliveryHeaders = Readonly<Record<string, string | string[] | undefined>>;
@@ -19,8 +18,6 @@ export interface Delivery {
 
 export type ReadMessage = StoredMessage & { readonly content: Buffer };
 
-/** The deepest that a scanner goes. */
-const MAX_DEPTH = 1024;
 /** A dispatcher sends 1000 at most. */
 const MAX_COUNT = 10_000;
 const WHOLE_NUMBER = /^\d{1,16}$/;
@@ -45,7 +42,7 @@ export function readDelivery(headers: DeliveryHeaders, body: Buffer): Delivery {
 /** @throws {DeliveryRefused} when the headers are not those of a batch, or the body is no array of as many elements as they say */
 export function readBatch(headers: DeliveryHeaders, body: Buffer): Delivery {
   const count = numberIn(headers, 'mmmq-count', 1, MAX_COUNT);
-  const messages = elementsOf(body, count);
+  const messages = jsonElements(body, count);
   if (messages?.length !== count)
     throw new DeliveryRefused(undefined, `the body is no JSON array of ${count} messages in UTF-8, which mmmq-count says`);
   return { ...addressOf(headers), messages };
@@ -84,24 +81,4 @@ function numberIn(headers: DeliveryHeaders, name: string, min: number, max: numb
   const value = Number(textIn(headers, name, (text) => (WHOLE_NUMBER.test(text) ? undefined : 'must be a whole number')));
   if (value < min || value > max) throw new DeliveryRefused(name, `must be a whole number from ${min} to ${max}`);
   return value;
-}
-
-/** The bytes of each element, as views; undefined where the body is no JSON array, or has more of them. */
-function elementsOf(body: Buffer, maxCount: number): readonly Buffer[] | undefined {
-  if (!isUtf8(body)) return undefined;
-  const elements: Buffer[] = [];
-  try {
-    const json = new JsonScanner(body, MAX_DEPTH);
-    json.enterArray();
-    while (json.nextElement()) {
-      if (elements.length === maxCount) return undefined;
-      json.skipValue();
-      elements.push(body.subarray(json.valueStart, json.valueEnd));
-    }
-    json.expectEnd();
-    return elements;
-  } catch (error) {
-    if (error instanceof JsonScanError) return undefined;
-    throw error;
-  }
 }

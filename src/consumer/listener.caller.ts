@@ -6,7 +6,7 @@ import type { Listener } from './listener.js';
 import type { ListenerTable } from './listener.table.js';
 import type { MessageContext } from './message-context.js';
 import { RetryLater } from './retry-later.error.js';
-import { type Verdict, verdictOf } from './verdict.js';
+import { readable, stackOf, type Verdict, verdictOf } from './verdict.js';
 
 const ACK: Verdict = { kind: 'ack' };
 
@@ -62,7 +62,7 @@ export class ListenerCaller {
     } catch (error) {
       if (verdict !== undefined && verdict.kind !== 'ack') return verdict;
       // The listener has not failed, but whether it may be called, or will be remembered, is not known: that costs none of the resends.
-      this.logger.error(`${at(context)}: the de-duplication failed`, stackOf(error));
+      this.logger.error(`${at(context)}: the de-duplication failed`, stackOf(readable(error)));
       return { kind: 'later', reason: 'the de-duplication of the consumer failed' };
     }
   }
@@ -74,7 +74,8 @@ export class ListenerCaller {
       context.signal.throwIfAborted();
       await listener.call(content, context);
       return ACK;
-    } catch (error) {
+    } catch (thrown) {
+      const error = readable(thrown);
       const verdict = verdictOf(error, context.signal);
       this.tell(`${at(context)}: ${listener.name}`, verdict, error);
       return verdict;
@@ -111,8 +112,4 @@ function workIdOf({ dispatcher, topic, offset, id }: MessageContext): string {
 /** Which message it is, for the log; never what it says. */
 function at({ dispatcher, topic, offset, attempt }: MessageContext): string {
   return `dispatcher ${dispatcher}, topic ${topic}, offset ${offset}, attempt ${attempt}`;
-}
-
-function stackOf(error: unknown): string {
-  return (error as { stack?: string } | null | undefined)?.stack ?? String(error);
 }

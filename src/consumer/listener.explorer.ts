@@ -1,11 +1,13 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { isObservable, lastValueFrom } from 'rxjs';
 import { ErrorCode, MmmqError } from '../core/index.js';
 import type { Listener } from './listener.js';
 import { definitionsOf } from './message-listener.decorator.js';
 
 type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
-type Methods = Record<string, (content: unknown, context: unknown) => unknown>;
+type Method = (content: unknown, context: unknown) => unknown;
+type Methods = Record<string, Method>;
 
 /** Finds the `@MessageListener` methods of all providers and controllers of the application. */
 @Injectable()
@@ -38,7 +40,10 @@ export class ListenerExplorer {
       ...definition,
       name: `${instance.constructor.name}.${method}`,
       call: async (content, context) => {
-        await instance[method]?.(content, context);
+        // Looked up with each call, as it may be replaced; one that is gone then fails, and acknowledges nothing.
+        const result = await (instance[method] as Method).call(instance, content, context);
+        // As everywhere in Nest. One that nobody subscribes to does nothing, and its message would be acknowledged.
+        if (isObservable(result)) await lastValueFrom(result, { defaultValue: undefined });
       },
     }));
   }

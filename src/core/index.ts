@@ -3,7 +3,7 @@ export { backoffMs, type Backoff } from './backoff.js';
 export { systemClock, type Clock } from './clock.js';
 export { dispatcherNameProblem } from './dispatcher-name.js';
 export { ENGINE } from './engine.port.js';
-export { ENTRY_HEADER_BYTES, PASS_MAX_BYTES } from './format-limits.js';
+export { ENTRY_HEADER_BYTES, MESSAGE_MAX_BYTES, PASS_MAX_BYTES } from './format-limits.js';
 export type { AppendOutcome, Engine, EngineProblem, LogEntry, ReadLimits, TopicLog } from './engine.port.js';
 export { Host, WebProtocol } from './host.js';
 export { ErrorCode, InvalidValueError, MmmqError } from './mmmq.error.js';

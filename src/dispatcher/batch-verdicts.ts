@@ -1,10 +1,6 @@
-import { isUtf8 } from 'node:buffer';
-import { JsonScanError, JsonScanner } from '../message/index.js';
+import { jsonElements } from '../message/index.js';
 import type { ConsumerReply } from './consumer-client/index.js';
 import { failureVerdict, isSuccess, verdictIn, type Verdicts } from './verdict.js';
-
-/** The deepest that a scanner goes. */
-const MAX_DEPTH = 1024;
 
 /**
  * Reads the verdicts on a batch out of what came of its attempt. A 2xx answer whose body is a JSON array of one verdict at least, and not more
@@ -18,7 +14,7 @@ export function batchVerdictsOf(reply: ConsumerReply, count: number, nowMs: numb
   if (!isSuccess(reply)) return { acks: 0, other: failureVerdict(reply, nowMs) };
   const { status } = reply;
   const asAWhole = (problem: string): Verdicts => ({ acks: 0, other: { kind: 'improper', reason: `status ${status}, ${problem}` } });
-  const elements = elementsOf(reply.body);
+  const elements = jsonElements(reply.body);
   if (elements === undefined) return asAWhole('body is no JSON array in UTF-8');
   if (elements.length === 0) return asAWhole('no verdict in the array');
   if (elements.length > count) return asAWhole(`${elements.length} verdicts on ${count} messages`);
@@ -29,23 +25,4 @@ export function batchVerdictsOf(reply: ConsumerReply, count: number, nowMs: numb
     if (verdict.kind === 'improper') return { acks, other: { ...verdict, reason: `status ${status}, ${verdict.reason}` } };
   }
   return { acks: elements.length };
-}
-
-/** The bytes of each element, as views; undefined where the body is no JSON array. */
-function elementsOf(body: Buffer): readonly Buffer[] | undefined {
-  if (!isUtf8(body)) return undefined;
-  const elements: Buffer[] = [];
-  try {
-    const json = new JsonScanner(body, MAX_DEPTH);
-    json.enterArray();
-    while (json.nextElement()) {
-      json.skipValue();
-      elements.push(body.subarray(json.valueStart, json.valueEnd));
-    }
-    json.expectEnd();
-    return elements;
-  } catch (error) {
-    if (error instanceof JsonScanError) return undefined;
-    throw error;
-  }
 }

@@ -42,6 +42,9 @@ describe('RouteClaim', () => {
       /BrokerModule and ConsumerModule both serve POST .*ConsumerModule.forRoot\(\{ path/,
     );
     claimAs('ConsumerModule', 'consumer/messages');
+    expect(() => claimAs('ConsumerModule', 'consumer/messages')).not.toThrow();
+    host.httpAdapter = new ExpressAdapter();
+    expect(() => claimAs('ConsumerModule', 'consumer/messages')).toThrow(/ConsumerModule is imported twice.*POST \/consumer\/messages/);
     expect(() => new RouteClaim(new HttpAdapterHost(), new ApplicationConfig(), readerOf('ConsumerModule'), other)).not.toThrow();
   });
 });

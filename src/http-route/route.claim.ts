@@ -26,7 +26,7 @@ export class RouteClaim implements OnModuleInit {
 
   /**
    * @param path of the first route, without a slash in front
-   * @throws {MmmqError} when another module of the application serves it
+   * @throws {MmmqError} when another module of the application serves it, or the same one imported once more
    */
   constructor(
     private readonly host: HttpAdapterHost,
@@ -45,7 +45,7 @@ export class RouteClaim implements OnModuleInit {
 
   /** @throws {MmmqError} on a platform that is neither Express nor Fastify */
   onModuleInit(): void {
-    if (this.isWithoutHttp()) return;
+    if (isWithoutHttp(this.host)) return;
     const adapter: unknown = this.host.httpAdapter;
     if (isServingDirectly(adapter)) {
       for (const path of [this.paths.single, this.paths.batch]) adapter.serveDirectly('POST', path, this.handle);
@@ -59,12 +59,8 @@ export class RouteClaim implements OnModuleInit {
     );
   }
 
-  private isWithoutHttp(): boolean {
-    return (this.host.httpAdapter as HttpServer | null | undefined) == null;
-  }
-
   private isOn(platform: 'express' | 'fastify'): boolean {
-    return !this.isWithoutHttp() && this.host.httpAdapter.getType() === platform;
+    return !isWithoutHttp(this.host) && this.host.httpAdapter.getType() === platform;
   }
 
   private readonly handle = (request: IncomingMessage, response: ServerResponse, next: () => void): void => {
@@ -85,13 +81,24 @@ export class RouteClaim implements OnModuleInit {
   }
 }
 
+function isWithoutHttp(host: HttpAdapterHost): boolean {
+  return (host.httpAdapter as HttpServer | null | undefined) == null;
+}
+
 /** Of two routes on one path the second would never be asked, or the platform would refuse the start without a word about the remedy. */
 function refuseServedPaths(host: HttpAdapterHost, path: string, module: string): void {
   const owners = served.get(host) ?? new Map<string, string>();
   served.set(host, owners);
   for (const each of [path, `${path}/${BATCH_PATH}`]) {
-    const owner = owners.get(each.toLowerCase()) ?? module;
-    if (owner !== module) {
+    const owner = owners.get(each.toLowerCase());
+    // Without HTTP nothing is served, and there may be several brokers.
+    if (owner === module && !isWithoutHttp(host)) {
+      throw new MmmqError(
+        ErrorCode.INVALID_SETTINGS,
+        `${module} is imported twice, and POST /${each} can be served once in an application: import it in one module, the root module, only`,
+      );
+    }
+    if (owner !== undefined && owner !== module) {
       throw new MmmqError(
         ErrorCode.INVALID_SETTINGS,
         `${[owner, module].sort().join(' and ')} both serve POST /${each} in this application: give the consumer a path of its own, as in ` +

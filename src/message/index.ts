@@ -1,6 +1,7 @@
 export { deadLetterOf, type DeadLetter } from './dead-letter.js';
 export { isJson } from './is-json.js';
-export { JsonScanError, JsonScanner } from './json-scanner.js';
+export { jsonElements } from './json-elements.js';
+export { JsonScanError, JsonScanner, MAX_SCAN_DEPTH } from './json-scanner.js';
 export { messageOf, type MessageDraft } from './message.maker.js';
 export { Message } from './message.js';
 export { splitBatch, type BatchFormat } from './publish-batch.reader.js';

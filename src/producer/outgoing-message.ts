@@ -1,5 +1,14 @@
 import { uuidv7 } from 'uuidv7';
-import { JsonScanError, JsonScanner, PublishRefusedError, readPublish, traceContextOf, type TraceContext } from '../message/index.js';
+import { MESSAGE_MAX_BYTES } from '../core/index.js';
+import {
+  JsonScanError,
+  JsonScanner,
+  MAX_SCAN_DEPTH,
+  PublishRefusedError,
+  readPublish,
+  traceContextOf,
+  type TraceContext,
+} from '../message/index.js';
 import { ProduceRefusedError } from './produce-refused.error.js';
 import { RawJson } from './raw-json.js';
 
@@ -26,17 +35,21 @@ export interface TraceHeaders {
   readonly tracestate?: string | undefined;
 }
 
-/** Deeper than content may be, so that what is too deep is refused in the words of the broker. */
-const RAW_DEPTH = 1024;
-
 /**
  * Makes the message and checks it by the broker's own rules. A trace that is not valid is left out, as the broker does: it costs no message.
- * @throws {ProduceRefusedError} status 400, with the member that is to blame and the rule it breaks
+ * @throws {ProduceRefusedError} status 400, with the member that is to blame and the rule it breaks; 413 where no broker takes as much
  */
 export function outgoingMessage(topic: string, content: unknown, details: MessageDetails, traced: TraceHeaders): OutgoingMessage {
   const { id = uuidv7(), key, headers } = details;
   try {
     const body = bodyOf({ topic, id, key, headers }, content);
+    // A broker cuts the connection of what is much too large, and nobody would know what has become of it.
+    if (body.length > MESSAGE_MAX_BYTES)
+      throw new PublishRefusedError(
+        413,
+        undefined,
+        `the message has ${body.length} bytes, and no broker takes more than ${MESSAGE_MAX_BYTES}`,
+      );
     const read = readPublish(body, {});
     return { topic: read.topic, id, body, trace: traceContextOf(traced.traceparent, traced.tracestate) };
   } catch (error) {
@@ -57,7 +70,8 @@ function bodyOf(members: object, content: unknown): Buffer {
 /** The content has to be one value on its own: put in unseen, `1,"key":"k"` would be two members. */
 function rawBodyOf(members: object, content: Buffer): Buffer {
   try {
-    const json = new JsonScanner(content, RAW_DEPTH);
+    // Deeper than content may be, so that what is too deep is refused in the words of the broker.
+    const json = new JsonScanner(content, MAX_SCAN_DEPTH);
     json.skipValue();
     json.expectEnd();
   } catch (error) {
@@ -67,7 +81,8 @@ function rawBodyOf(members: object, content: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`${JSON.stringify(members).slice(0, -1)},"content":`), content, Buffer.from('}')]);
 }
 
-/** Errors of a `toJSON` may be anybody's; those of JSON.stringify quote at most names of members. */
+/** Errors of a `toJSON` may be anybody's; those of JSON.stringify quote at most names of members. It is out of its range where content is too deep or too long. */
 function reasonOf(error: unknown): string {
-  return error instanceof TypeError ? (error.message.split('\n')[0] ?? '') : 'its toJSON has thrown';
+  const isOwn = error instanceof TypeError || error instanceof RangeError;
+  return isOwn ? (error.message.split('\n')[0] ?? '') : 'its toJSON has thrown';
 }

@@ -1,4 +1,6 @@
+import { Agent as HttpAgent } from 'node:http';
 import { describe, expect, it } from '@jest/globals';
+import { Agent } from 'undici';
 import { InvalidValueError } from '../core/index.js';
 import { Producer, type ProducerOptions } from './index.js';
 import { producerSettings } from './producer.settings.js';
@@ -47,11 +49,23 @@ describe('the options of a producer', () => {
     [{ headers: { 'a b': 'c' } }, /the option headers of Producer "a b"/],
     [{ headers: { 'Content-Type': 'text/plain' } }, /the option headers of Producer "Content-Type": must not have this one/],
     [{ headers: { a: 'b', A: 'c' } }, /the option headers of Producer "A": must have each name once/],
+    [{ agent: new HttpAgent() }, /the option agent of Producer "…": must be a Dispatcher of undici.*an agent of node:http is none/],
+    [{ agent: null }, /the option agent of Producer/],
+    [{ transport: {} }, /the option transport of Producer "…": must be an object with a method send/],
+    [{ observer: 'statsd' }, /the option observer of Producer "statsd": must be an object/],
+    [{ logger: { log: () => undefined } }, /the option logger of Producer "…": must be a LoggerService/],
     [{ auth: { username: 'a:b', password: 'c' } }, /the option auth of Producer "…"/],
     [{ auth: { username: 'a', password: 'c' }, headers: { authorization: 'Bearer x' } }, /beside a header authorization/],
   ])('that break a rule are refused: %j', (options, message) => {
     expect(() => settingsOf(options)).toThrow(InvalidValueError);
     expect(() => settingsOf(options)).toThrow(message);
+  });
+
+  it('that are objects are taken as they are, and headers may have any name', async () => {
+    const agent = new Agent();
+    const given = { agent, observer: {}, logger: console, transport: { send: () => undefined, close: () => undefined } };
+    expect(settingsOf({ ...given, headers: { constructor: 'a' } })).toMatchObject({ headers: { constructor: 'a' } });
+    await agent.close();
   });
 
   it('that are secret are not in an error', () => {

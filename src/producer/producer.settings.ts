@@ -71,6 +71,7 @@ export function producerSettings(options: ProducerOptions): ProducerSettings {
   const backoff = numbersOf('backoff', options.backoff, BACKOFF);
   if (backoff.initialMs > backoff.maxMs)
     throw broken('backoff.initialMs', backoff.initialMs, `must not be above backoff.maxMs, which is ${backoff.maxMs}`);
+  refuseOtherObjects(options);
   const { timeoutMs, deadlineMs, lingerMs, pendingMaxBytes, connections } = numbersOf<keyof typeof NUMBERS>('', options, NUMBERS);
   return {
     host: hostOf(options.broker),
@@ -96,6 +97,20 @@ function hostOf(broker: string): Host {
   }
 }
 
+/** Found out with the first message, one that is something else would look like a broker that is away. */
+function refuseOtherObjects({ agent, transport, observer, logger }: ProducerOptions): void {
+  if (!hasMethods(agent, ['dispatch']))
+    throw broken('agent', '…', 'must be a Dispatcher of undici, as an Agent or a ProxyAgent is; an agent of node:http is none');
+  if (!hasMethods(transport, ['send'])) throw broken('transport', '…', 'must be an object with a method send(request)');
+  if (!hasMethods(logger, ['log', 'warn', 'error'])) throw broken('logger', '…', 'must be a LoggerService');
+  if (!hasMethods(observer, [])) throw broken('observer', observer, 'must be an object with methods');
+}
+
+/** Whether it is an object that has them, or is left out. */
+function hasMethods(value: object | undefined, names: readonly string[]): boolean {
+  return value === undefined || (isObject(value) && names.every((name) => typeof (value as Record<string, unknown>)[name] === 'function'));
+}
+
 function headersOf({ headers = {}, auth }: ProducerOptions): Readonly<Record<string, string>> {
   if (!isObject(headers)) throw broken('headers', headers, 'must be an object of strings');
   const lowerCase: Record<string, string> = {};
@@ -103,7 +118,7 @@ function headersOf({ headers = {}, auth }: ProducerOptions): Readonly<Record<str
     const key = name.toLowerCase();
     if (!HEADER_NAME.test(key)) throw broken('headers', name, 'must have names of the letters, digits and signs that HTTP allows');
     if (OWN_HEADERS.has(key)) throw broken('headers', name, 'must not have this one, which the producer sets itself where it is needed');
-    if (key in lowerCase) throw broken('headers', name, 'must have each name once, whatever the case of its letters');
+    if (Object.hasOwn(lowerCase, key)) throw broken('headers', name, 'must have each name once, whatever the case of its letters');
     if (typeof value !== 'string' || !HEADER_VALUE.test(value)) throw broken('headers', name, 'must have a value of printable ASCII');
     lowerCase[key] = value;
   }
@@ -111,7 +126,7 @@ function headersOf({ headers = {}, auth }: ProducerOptions): Readonly<Record<str
   if (!isObject(auth) || typeof auth.username !== 'string' || typeof auth.password !== 'string' || auth.username.includes(':'))
     throw broken('auth', '…', 'must be { username, password }, both strings, the user name without a colon');
   refuseUnknown('auth', auth, ['username', 'password']);
-  if ('authorization' in lowerCase) throw broken('auth', '…', 'must not be there beside a header authorization');
+  if (Object.hasOwn(lowerCase, 'authorization')) throw broken('auth', '…', 'must not be there beside a header authorization');
   return { ...lowerCase, authorization: `Basic ${Buffer.from(`${auth.username}:${auth.password}`).toString('base64')}` };
 }
 

@@ -106,6 +106,24 @@ describe('a message that is produced', () => {
     );
   });
 
+  it('is refused before anything is sent where no broker takes as much, or it is too deep to be made JSON', async () => {
+    const { producer, transport } = await scripted([acknowledge()]);
+    const large = await errorOf(producer.produce('order.created', 'x'.repeat(8 * 1024 * 1024)));
+    expect(large).toMatchObject({
+      name: 'ProduceRefusedError',
+      status: 413,
+      reason: expect.stringContaining('no broker takes more than 8388608'),
+    });
+    let deep = {};
+    for (let depth = 0; depth < 100_000; depth += 1) deep = { deep };
+    expect(await errorOf(producer.produce('order.created', deep))).toMatchObject({
+      status: 400,
+      field: 'content',
+      reason: expect.stringContaining('call stack'),
+    });
+    expect(transport.requests).toEqual([]);
+  });
+
   it.each([
     ['a topic with a space', 'order created', 1, {}, 'topic'],
     ["the broker's own topic", 'dlq.mails', 1, {}, 'topic'],
@@ -220,6 +238,15 @@ describe('a signal', () => {
     const { producer, transport } = await scripted([acknowledge()]);
     const reason = new Error('the user left');
     expect(await errorOf(producer.produce('order.created', 1, { signal: AbortSignal.abort(reason) }))).toBe(reason);
+    expect(transport.requests).toEqual([]);
+  });
+
+  it('that is aborted while the content is made JSON keeps it from being sent as well', async () => {
+    const { producer, transport } = await scripted([acknowledge()]);
+    const leaving = new AbortController();
+    const reason = new Error('the user left');
+    const content = { toJSON: () => leaving.abort(reason) ?? 1 };
+    expect(await errorOf(producer.produce('order.created', content, { signal: leaving.signal }))).toBe(reason);
     expect(transport.requests).toEqual([]);
   });
 

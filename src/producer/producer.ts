@@ -114,9 +114,10 @@ export class Producer {
    */
   produce(topic: string, content: unknown, options: ProduceOptions = {}): Promise<Receipt> {
     try {
-      options.signal?.throwIfAborted();
       const isTraced = options.traceparent !== undefined;
       const message = outgoingMessage(topic, content, options, isTraced ? options : this.equipment.activeTrace());
+      // Behind the content's own toJSON: what is aborted from here on is heard.
+      options.signal?.throwIfAborted();
       return this.accept(message, options.signal);
     } catch (error) {
       return Promise.reject(error as Error);

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { dispatcherNameProblem, Host, InvalidValueError, TopicPattern } from '../core/index.js';
+import { dispatcherNameProblem, Host, InvalidValueError, MESSAGE_MAX_BYTES, TopicPattern } from '../core/index.js';
 import { text, texts, wholeNumber, type SettingRule } from './setting.rule.js';
 
 /** One row of the table. `Default` is undefined where a value must be given. */
@@ -58,7 +58,7 @@ export const SETTINGS = {
   },
   'mmmq.broker.message.max-bytes': {
     default: 1_048_576,
-    rule: wholeNumber(1, 8_388_608),
+    rule: wholeNumber(1, MESSAGE_MAX_BYTES),
     meaning: 'Largest request body of a publish in bytes; a larger one is refused with 413',
     variables: ['MMMQ_BROKER_MESSAGE_MAX_BYTES'],
   },

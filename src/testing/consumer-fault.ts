@@ -21,6 +21,8 @@ export interface FaultOptions {
   readonly topic?: string | undefined;
 }
 
+const KINDS: ReadonlySet<string> = new Set(['refused', 'timeout', 'answerLost', 'status', 'garbage'] satisfies ConsumerFault['kind'][]);
+
 interface Pending {
   readonly fault: ConsumerFault;
   readonly pattern: TopicPattern | undefined;
@@ -31,8 +33,10 @@ interface Pending {
 export class ConsumerFaults {
   private pending: Pending[] = [];
 
-  /** @throws {InvalidValueError} for a number or a pattern that is none */
+  /** @throws {InvalidValueError} for a fault, a number or a pattern that is none */
   add(fault: ConsumerFault, { times = 1, topic }: FaultOptions = {}): void {
+    if (!KINDS.has(fault.kind))
+      throw new InvalidValueError('the kind of a fault', String(fault.kind), `must be one of ${[...KINDS].join(', ')}`);
     if (!Number.isSafeInteger(times) || times < 1)
       throw new InvalidValueError('the option times', String(times), 'must be a whole number from 1');
     this.pending.push({ fault, pattern: topic === undefined ? undefined : TopicPattern.of(topic), left: times });

@@ -1,5 +1,5 @@
 import { batchVerdictsOf, type ConsumerReply, type ConsumerRequest, type Verdict, verdictOf } from '../dispatcher/index.js';
-import { JsonScanner, readStored } from '../message/index.js';
+import { jsonElements, readStored } from '../message/index.js';
 
 /** A message in an attempt to deliver it, and what came of that. */
 export interface TestingDelivery {
@@ -22,12 +22,10 @@ export interface TestingDelivery {
   readonly reason: string | undefined;
 }
 
-const MAX_DEPTH = 1024;
-
 /** What an attempt was about. Its answer is read as a dispatcher reads it. */
 export function deliveriesOf({ path, headers, body }: ConsumerRequest, reply: ConsumerReply, nowMs: number): readonly TestingDelivery[] {
   const isBatch = path.endsWith('/batch');
-  const messages = isBatch ? elementsOf(body) : [body];
+  const messages = isBatch ? (jsonElements(body) ?? []) : [body];
   const verdicts = isBatch ? batchOf(reply, messages.length, nowMs) : [verdictOf(reply, nowMs)];
   const attempt = Number(headers['mmmq-attempt']);
   const [dispatcher, topic, first] = [String(headers['mmmq-dispatcher']), String(headers['mmmq-topic']), Number(headers['mmmq-offset'])];
@@ -57,15 +55,4 @@ function told(verdict: Verdict | undefined): Pick<TestingDelivery, 'verdict' | '
   if (verdict.kind === 'ack') return { verdict: 'ack', reason: undefined };
   const isFinal = verdict.kind === 'nack' && !verdict.retry;
   return { verdict: isFinal ? 'reject' : verdict.kind, reason: verdict.reason };
-}
-
-function elementsOf(body: Buffer): readonly Buffer[] {
-  const elements: Buffer[] = [];
-  const json = new JsonScanner(body, MAX_DEPTH);
-  json.enterArray();
-  while (json.nextElement()) {
-    json.skipValue();
-    elements.push(body.subarray(json.valueStart, json.valueEnd));
-  }
-  return elements;
 }

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
@@ -103,6 +104,9 @@ describe('TestingBroker', () => {
       'order.created ack',
     ]);
     expect(() => broker.injectFault({ kind: 'garbage' }, { times: 0 })).toThrow(/the option times/);
+    expect(() => broker.injectFault({ kind: 'timeuot' as 'timeout' })).toThrow(
+      /the kind of a fault "timeuot": must be one of refused, timeout/,
+    );
     expect(() => broker.injectFault({ kind: 'garbage' }, { topic: '..' })).toThrow(/pattern/);
   });
 
@@ -113,6 +117,29 @@ describe('TestingBroker', () => {
     };
     await broker.produce('order.created', 1);
     await expect(broker.drain({ maxAttempts: 7 })).rejects.toThrow(/dispatcher testing, topic order\.created, offset 0: sent 7 times/);
+  });
+
+  it('lets time pass between deliveries, so that a test of a listener that never comes to an end comes to its own', async () => {
+    const orders = await open();
+    orders.act = async () => {
+      if (orders.handled.length < 1000) await broker.produce('order.created', 'again');
+    };
+    await broker.produce('order.created', 'first');
+    const drained = broker.drain();
+    await setImmediate();
+    expect(orders.handled.length).toBeLessThan(10);
+    await broker.close();
+    await drained;
+    expect(orders.handled.length).toBeLessThan(1000);
+    broker = await TestingBroker.start();
+  });
+
+  it('refuses dispatchers of an application that has no consumer, as nothing would be delivered', async () => {
+    const builder = Test.createTestingModule({}).setLogger(SILENT);
+    await expect(broker.compile(builder, [{ name: 'mailer', patterns: ['**'] }])).rejects.toThrow(
+      /the dispatcher mailer .*no ConsumerModule/,
+    );
+    modules.push(await broker.compile(builder, []), await broker.compile(builder));
   });
 
   it('says so of an application that is not initialised', async () => {

@@ -115,14 +115,20 @@ export class TestingBroker {
    * Compiles the testing module of an application and takes the network away from it: what its `Producer` produces comes to this broker, and what
    * its `ConsumerModule` is to handle comes from here, from its initialisation on. Several applications can be compiled with one broker; each has dispatchers of its own.
    * @param dispatchers what it is sent; everything by default, by one dispatcher named `testing`
+   * @throws {MmmqError} for dispatchers that are given for an application without a `ConsumerModule`
    */
-  async compile(builder: TestingModuleBuilder, dispatchers: readonly TestingDispatcher[] = EVERYTHING): Promise<TestingModule> {
+  async compile(builder: TestingModuleBuilder, dispatchers?: readonly TestingDispatcher[]): Promise<TestingModule> {
     const module = await builder
       .overrideProvider(Producer)
       .useFactory({ factory: () => Producer.open({ broker: BROKER, transport: this.transport }) })
       .compile();
     const endpoint = endpointOf(module);
-    if (endpoint !== undefined) this.attach(endpoint, dispatchers);
+    if (endpoint !== undefined) this.attach(endpoint, dispatchers ?? EVERYTHING);
+    else if (dispatchers?.[0] !== undefined)
+      throw new MmmqError(
+        ErrorCode.INVALID_SETTINGS,
+        `the dispatcher ${dispatchers[0].name} has nobody to deliver to: this application has no ConsumerModule; import it, or compile with []`,
+      );
     return module;
   }
 

@@ -18,7 +18,7 @@ import {
 import { APP_FILTER, APP_INTERCEPTOR, APP_PIPE, BaseExceptionFilter, NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import { map, type Observable } from 'rxjs';
+import { defer, EMPTY, from, map, type Observable, throwError } from 'rxjs';
 import request from 'supertest';
 import { ConsumerModule, type MessageContext, MessageListener } from '../../src/consumer/index.js';
 import { DeliveryBodyReader } from '../../src/consumer/delivery-body.reader.js';
@@ -66,6 +66,21 @@ class OrdersController {
   }
 }
 
+class Work {
+  readonly done: string[] = [];
+
+  @MessageListener('work.do')
+  do(content: string): unknown {
+    const working = async (): Promise<void> => {
+      await Promise.resolve();
+      this.done.push(content);
+    };
+    if (content === 'observed') return defer(() => from(working()));
+    if (content === 'failing') return throwError(() => new Error('no luck'));
+    return content === 'empty' ? EMPTY : working();
+  }
+}
+
 let app: INestApplication;
 let port: number;
 let newAdapter: () => ExpressAdapter | FastifyAdapter;
@@ -107,6 +122,20 @@ describe.each<[string, () => ExpressAdapter | FastifyAdapter]>([
     );
     expect((await post('/messages/batch', `[${storedMessage(1)},${storedMessage(2)}]`, { count: 2 })).text).toBe(`[${ACK},${ACK}]`);
     expect((await post('/messages', storedMessage(1), { topic: 'other' })).body).toMatchObject({ acknowledgement: 'NACK', retry: false });
+  });
+
+  it('waits for what a listener returns to complete, a promise or an Observable', async () => {
+    const work = new Work();
+    await open({ metadata: { providers: [{ provide: Work, useValue: work }] } });
+    const deliver = async (content: string): Promise<unknown> =>
+      JSON.parse((await post('/messages', storedMessage(content), { topic: 'work.do' })).text);
+    expect(await deliver('promised')).toEqual({ acknowledgement: 'ACK' });
+    expect(await deliver('observed')).toEqual({ acknowledgement: 'ACK' });
+    expect(work.done).toEqual(['promised', 'observed']);
+    expect(await deliver('empty')).toEqual({ acknowledgement: 'ACK' });
+    expect(await deliver('failing')).toEqual({ acknowledgement: 'NACK', reason: 'no luck' });
+    Object.assign(work, { do: undefined });
+    expect(await deliver('promised')).toMatchObject({ acknowledgement: 'NACK' });
   });
 
   it('takes bodies that are larger than the parsers of the application allow, and leaves its own routes to them', async () => {
