@@ -328,6 +328,8 @@ describe('repair', () => {
       `syncDirectory ${basename(aside)}`,
       `syncDirectory ${TOPIC}`,
       `syncDirectory ${basename(dirname(rootDir))}`,
+      // What an interrupted repair may have renamed.
+      `syncDirectory ${TOPIC}`,
       `truncate ${OLDER}.idx.repair`,
       `write ${OLDER}.idx.repair`,
       `sync ${OLDER}.mmm`,
