@@ -211,7 +211,8 @@ export class SpoolSender {
   private failed(reason: string): number {
     const { logger, name, spool, backoff } = this.parts;
     this.failures += 1;
-    if (this.problem !== reason) logger.warn(`spool ${name}: ${spool.depth} messages wait: ${reason}`);
+    if (this.problem !== reason)
+      logger.warn(`spool ${name}: ${spool.depth === 1 ? 'a message waits' : `${spool.depth} messages wait`}: ${reason}`);
     this.problem = reason;
     return backoffMs(this.failures, backoff);
   }
