@@ -1,4 +1,4 @@
-import { powerCut, type Change, type DiskState, type Fate } from './disk-state.js';
+import { powerCut, powerCutKey, type Change, type DiskState, type Fate } from './disk-state.js';
 import { below, type Random } from './seeded-random.js';
 
 export interface CrashImage {
@@ -19,16 +19,23 @@ export interface CrashImageOptions {
  * Every disk that a power cut at this moment is tried to leave, each combination once: none, all, every prefix, each change missing, each
  * alone, sizes and names without data, each sector torn (behind what came before it, among all, alone), random parts; and every combination
  * at all, where they are not too many.
+ * @param isNew is asked before an image is made, with a text that is the same for images that are the same; what is not new is left out
  */
-export function* crashImages(state: DiskState, random: Random, options: CrashImageOptions): Generator<CrashImage> {
+export function* crashImages(
+  state: DiskState,
+  random: Random,
+  options: CrashImageOptions,
+  isNew: (image: string) => boolean = () => true,
+): Generator<CrashImage> {
   const { pending } = state;
+  const keyOf = powerCutKey(state);
   const seen = new Set<string>();
   const image = function* (name: string, fateOf: (change: Change, index: number) => Fate): Generator<CrashImage> {
     const fates = pending.map(fateOf);
     const combination = fates.join();
     if (seen.has(combination)) return;
     seen.add(combination);
-    yield { name, state: powerCut(state, (_, index) => fates[index] ?? 'lost') };
+    if (isNew(keyOf(fates))) yield { name, state: powerCut(state, (_, index) => fates[index] ?? 'lost') };
   };
   const keepIf = (isKept: boolean): Fate => (isKept ? 'kept' : 'lost');
   yield* image('none', () => 'lost');

@@ -161,6 +161,33 @@ export function powerCut(state: DiskState, fateOf: (change: Change, index: numbe
   return { ...state, inodes, pending: [], boot: state.boot + 1 };
 }
 
+/**
+ * Tells power cuts apart without making them: what they leave is the same where this text is. By what was on the disk before, and by the changes that
+ * are kept.
+ */
+export function powerCutKey({ inodes, pending }: DiskState): (fates: readonly Fate[]) => string {
+  let before = '';
+  for (const [id, { durable, durableNames }] of inodes) before += `${id}:${numberOf(durable)} ${textOfNames(durableNames)};`;
+  const changes = pending.map((change) => {
+    if (change.kind === 'size') return `s${change.inode} ${change.size}`;
+    if (change.kind === 'name') return `n${change.inode} ${Object.entries(change.names).join()}`;
+    return `d${change.inode} ${change.sector} ${change.from} ${change.to} ${numberOf(change.bytes)}`;
+  });
+  return (fates) => {
+    let text = before;
+    for (const [index, fate] of fates.entries()) if (fate !== 'lost') text += `\n${changes[index]} ${fate}`;
+    return hash('sha1', text, 'base64');
+  };
+}
+
+const textsOfNames = new WeakMap<ReadonlyMap<string, number>, string>();
+
+function textOfNames(names: ReadonlyMap<string, number>): string {
+  let text = textsOfNames.get(names);
+  if (text === undefined) textsOfNames.set(names, (text = [...names].join()));
+  return text;
+}
+
 /** The state with a file of other bytes, durable, or without it. @param path of a file that is there */
 export function withFile(state: DiskState, path: string, bytes: Buffer | undefined): DiskState {
   const inodes = new Map(state.inodes);

@@ -82,6 +82,8 @@ export type Operation =
   | 'tryLock'
   | 'close';
 
+type DataChange = Extract<Change, { kind: 'data' }>;
+
 const CHANGING: ReadonlySet<Operation> = new Set([
   'open',
   'makeDirectory',
@@ -135,6 +137,8 @@ export class SimulatedDisk implements FileSystem {
   private readonly boot: number;
   private changes: number;
   private readonly locked = new Set<number>();
+  /** Files and directories of which a sync is under way. */
+  private readonly inSync: number[] = [];
   private readonly random: Random;
   private fault: Fault | undefined;
   private struckOperation: Operation | undefined;
@@ -345,7 +349,9 @@ export class SimulatedDisk implements FileSystem {
     const error = this.strike(operation, path);
     const inode = find();
     const covered = new Set(this.pending.filter((change) => change.inode === inode));
+    this.inSync.push(inode);
     await this.turns(MAX_TURNS_PER_SYNC);
+    this.inSync.splice(this.inSync.indexOf(inode), 1);
     this.onStep?.({ call: this.calls.length, operation, path });
     const isFailing = error !== undefined && error !== 'short';
     const left: Change[] = [];
@@ -409,16 +415,26 @@ export class SimulatedDisk implements FileSystem {
       const start = sector * SECTOR_BYTES;
       const content = Buffer.alloc(SECTOR_BYTES);
       written.copy(content, 0, start, Math.min(start + SECTOR_BYTES, written.length));
-      sectors.push({
+      const change: DataChange = {
         kind: 'data',
         inode,
         sector,
         bytes: content,
         from: Math.max(0, position - start),
         to: Math.min(SECTOR_BYTES, end - start),
-      });
+      };
+      if (!this.isPending(change)) sectors.push(change);
     }
     this.pending = [...this.pending, ...sectors];
+  }
+
+  /** Whether the same is on its way already: written again it is no further change. While a sync is under way nobody knows what it covers. */
+  private isPending({ inode, sector, bytes, from, to }: DataChange): boolean {
+    if (this.inSync.includes(inode)) return false;
+    const before = this.pending.findLast(
+      (change) => change.inode === inode && (change.kind === 'size' || (change.kind === 'data' && change.sector === sector)),
+    );
+    return before?.kind === 'data' && before.from === from && before.to === to && before.bytes.equals(bytes);
   }
 
   private resize(inode: number, size: number, cached: Content): void {

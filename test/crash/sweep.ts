@@ -83,6 +83,7 @@ export class Sweep {
   private readonly recovered = new Set<string>();
   private readonly usedOn = new Set<string>();
   private readonly pointsTaken = new Set<string>();
+  private readonly imagesMade = new Set<string>();
   private readonly oracleKeys = new WeakMap<Oracle, string>();
   private readonly kindsOfStart = new Set<string>();
   private readonly startsOfAllKinds: (CrashPoint & { readonly calls: readonly Call[] })[] = [];
@@ -226,7 +227,7 @@ export class Sweep {
       if (this.isCutShort || !this.isNew(this.pointsTaken, next)) continue;
       if (next !== point && !this.isChosen(this.options.stepInStartShare)) continue;
       left.push(...(await this.recover({ at: `${at}, killed`, state, oracle })));
-      for (const image of crashImages(withoutOwnPending(state), this.random, options)) {
+      for (const image of crashImages(withoutOwnPending(state), this.random, options, this.isNewImage(oracle))) {
         left.push(...(await this.recover({ at: `${at}, image: ${image.name}`, state: image.state, oracle })));
       }
     }
@@ -300,10 +301,26 @@ export class Sweep {
     if (kinds.length > 0) this.startsOfAllKinds.push({ ...point, calls });
   }
 
+  /** Most images of a point are those of the one before it: they are not made again. */
+  private isNewImage(oracle: Oracle): (image: string) => boolean {
+    const oracleKey = this.oracleKeyOf(oracle);
+    return (image) => {
+      const key = `${oracleKey} ${image}`;
+      const isNew = !this.imagesMade.has(key);
+      if (isNew) this.imagesMade.add(key);
+      else this.report.repeats += 1;
+      return isNew;
+    };
+  }
+
+  private oracleKeyOf(oracle: Oracle): string {
+    let key = this.oracleKeys.get(oracle);
+    if (key === undefined) this.oracleKeys.set(oracle, (key = oracle.fingerprint()));
+    return key;
+  }
+
   private isNew(known: Set<string>, { state, oracle }: CrashPoint): boolean {
-    let oracleKey = this.oracleKeys.get(oracle);
-    if (oracleKey === undefined) this.oracleKeys.set(oracle, (oracleKey = oracle.fingerprint()));
-    const key = `${oracleKey} ${fingerprint(state, LOCK_FILE_NAME)}`;
+    const key = `${this.oracleKeyOf(oracle)} ${fingerprint(state, LOCK_FILE_NAME)}`;
     if (known.has(key)) return false;
     known.add(key);
     return true;
@@ -429,7 +446,7 @@ export class Sweep {
     });
     const { state } = disk;
     await this.recover({ at: `${at}, then started again`, state, oracle });
-    for (const image of crashImages(withoutOwnPending(state), this.random, this.inStarts)) {
+    for (const image of crashImages(withoutOwnPending(state), this.random, this.inStarts, this.isNewImage(oracle))) {
       await this.recover({ at: `${at}, then a power cut, image: ${image.name}`, state: image.state, oracle });
     }
   }
